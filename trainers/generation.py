@@ -11,21 +11,13 @@ The defaults train a small model from scratch in minutes on two CPU cores; the p
 """
 
 import sys
-from collections.abc import Sequence
-from functools import partial
 
-from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
-from mrs_suggest.common.errors import run_with_sentence
 from mrs_suggest.training.generation.options import REPLY, GenerationArguments, GenerationTrainingArguments
 from mrs_suggest.training.generation.run import run
-from mrs_suggest.training.options import SHOWN
+from mrs_suggest.training.options import trainer_command
 from mrs_suggest.training.staple.options import STAPLE
 from mrs_suggest.training.staple.run import run as run_staple
 from mrs_suggest.training.text_generation.run import run as run_text
-
-make_parser = partial(
-    make_dataclass_parser, (GenerationArguments, GenerationTrainingArguments), "generation", __doc__ or "", SHOWN
-)
 
 
 def train(options: GenerationArguments, training: GenerationTrainingArguments) -> object:
@@ -33,10 +25,7 @@ def train(options: GenerationArguments, training: GenerationTrainingArguments) -
     return {REPLY: run, STAPLE: run_staple}.get(options.task, run_text)(options, training)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Parse, train; return the exit code."""
-    return run_with_sentence("generation", lambda: train(*parse_with_config(make_parser(), argv)))
-
+make_parser, main = trainer_command("generation", __doc__, (GenerationArguments, GenerationTrainingArguments), train)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -8,24 +8,12 @@ are in the YAML files.
 """
 
 import sys
-from collections.abc import Sequence
-from functools import partial
 
-from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
-from mrs_suggest.common.errors import run_with_sentence
 from mrs_suggest.training.choice.options import ChoiceArguments, ChoiceTrainingArguments
 from mrs_suggest.training.choice.run import run
-from mrs_suggest.training.options import SHOWN
+from mrs_suggest.training.options import trainer_command
 
-make_parser = partial(
-    make_dataclass_parser, (ChoiceArguments, ChoiceTrainingArguments), "multiple_choice", __doc__ or "", SHOWN
-)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Parse, train; return the exit code."""
-    return run_with_sentence("multiple_choice", lambda: run(*parse_with_config(make_parser(), argv)))
-
+make_parser, main = trainer_command("multiple_choice", __doc__, (ChoiceArguments, ChoiceTrainingArguments), run)
 
 if __name__ == "__main__":
     sys.exit(main())

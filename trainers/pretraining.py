@@ -14,24 +14,12 @@ start from it by its name.
 """
 
 import sys
-from collections.abc import Sequence
-from functools import partial
 
-from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
-from mrs_suggest.common.errors import run_with_sentence
-from mrs_suggest.training.options import SHOWN
+from mrs_suggest.training.options import trainer_command
 from mrs_suggest.training.pretraining.options import PretrainingArguments, PretrainingTrainingArguments
 from mrs_suggest.training.pretraining.run import run
 
-make_parser = partial(
-    make_dataclass_parser, (PretrainingArguments, PretrainingTrainingArguments), "pretraining", __doc__ or "", SHOWN
-)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Parse, train; return the exit code."""
-    return run_with_sentence("pretraining", lambda: run(*parse_with_config(make_parser(), argv)))
-
+make_parser, main = trainer_command("pretraining", __doc__, (PretrainingArguments, PretrainingTrainingArguments), run)
 
 if __name__ == "__main__":
     sys.exit(main())

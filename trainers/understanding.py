@@ -9,28 +9,14 @@ files have those of each task.
 """
 
 import sys
-from collections.abc import Sequence
-from functools import partial
 
-from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
-from mrs_suggest.common.errors import run_with_sentence
-from mrs_suggest.training.options import SHOWN
+from mrs_suggest.training.options import trainer_command
 from mrs_suggest.training.understanding.options import UnderstandingArguments, UnderstandingTrainingArguments
 from mrs_suggest.training.understanding.run import run
 
-make_parser = partial(
-    make_dataclass_parser,
-    (UnderstandingArguments, UnderstandingTrainingArguments),
-    "understanding",
-    __doc__ or "",
-    SHOWN,
+make_parser, main = trainer_command(
+    "understanding", __doc__, (UnderstandingArguments, UnderstandingTrainingArguments), run
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Parse, train; return the exit code."""
-    return run_with_sentence("understanding", lambda: run(*parse_with_config(make_parser(), argv)))
-
 
 if __name__ == "__main__":
     sys.exit(main())

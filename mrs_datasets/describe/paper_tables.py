@@ -24,9 +24,8 @@ from mrs_datasets.readers.xglue_files import PIVOT
 from mrs_metrics.agreement import fleiss_kappa
 from mrs_metrics.translations_f1 import oracle_curve
 from mrs_metrics.xglue_tasks import TASKS
-from mrs_suggest.common.errors import InputError, first_line
+from mrs_suggest.common.errors import InputError, first_line, metric_errors
 from mrs_suggest.common.io.packaged import read_packaged
-from mrs_suggest.common.metric_errors import metric_errors
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -17,9 +17,8 @@ from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.sources import Key, Row, find_files, folders_of, lacking
 from mrs_datasets.readers.xglue_files import PIVOT, SOURCE, questions, released_path, sentences, table_rows, texts
 from mrs_metrics.xglue_tasks import TASKS, Task, require_label
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, metric_errors
 from mrs_suggest.common.io.lines import EDITED, NUL
-from mrs_suggest.common.metric_errors import metric_errors
 
 XGLUE = read_record("xglue")
 SPLITS = {"train": "train", "validation": "dev", "test": "test"}  # ours -> the publisher's

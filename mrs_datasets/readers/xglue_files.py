@@ -36,9 +36,8 @@ from typing import Any, NamedTuple
 
 from mrs_datasets.readers.sources import as_number
 from mrs_metrics.xglue_tasks import Task, get_task, require_label
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, metric_errors
 from mrs_suggest.common.io.lines import EDITED, NUL, read_lines
-from mrs_suggest.common.metric_errors import metric_errors
 
 SOURCE, TARGET = "src", "tgt"  # the text that is given, and the text to generate
 PIVOT = "en"  # the language of the training data

@@ -80,8 +80,11 @@ class XglueScore(Lists, evaluate.Metric):
         per_example: bool = False,
     ) -> dict[str, object]:
         predictions = [None if entry == _UNANSWERED else entry for entry in predictions]
-        if get_task(task).kind == "label":
-            predictions, references = ([_label(label) for label in labels] for labels in (predictions, references))
+        if get_task(task).kind == "label":  # a class number comes here as 1.0
+            predictions, references = (
+                [f"{label:g}" if isinstance(label, float) else label for label in labels]
+                for labels in (predictions, references)
+            )
         scores = score_task(task, predictions, references, language, queries, rules)
         result: dict[str, object] = {**aggregate(scores), "notes": scores.notes, "signature": scores.signature}
         if interval:
@@ -90,8 +93,3 @@ class XglueScore(Lists, evaluate.Metric):
             columns = dict(zip(scores.columns, scores.statistics.T.tolist(), strict=True))
             result["per_example"] = {**columns, "kept": scores.kept.tolist()}
         return result
-
-
-def _label(label: object) -> object:
-    """A label as the files write it: a class number comes here as 1.0."""
-    return f"{label:g}" if isinstance(label, float) else label

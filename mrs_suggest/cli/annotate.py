@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from mrs_suggest.common.command_parser import CommandParser
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import require_least
 from mrs_suggest.common.report.tables import Grid, print_grid
 from mrs_suggest.common.text.text import interval_text, visible, visible_json
 
@@ -43,10 +43,8 @@ def make_parser() -> argparse.ArgumentParser:
 def _make(options: argparse.Namespace) -> None:
     from mrs_suggest.evaluation.annotation_files import ANNOTATIONS, KEY, make_annotation_files
 
-    for name, least in (("annotators", 1), ("examples", 1), ("seed", 0)):
-        value = getattr(options, name)
-        if value is not None and value < least:
-            raise InputError(f"--{name} {value}: expected {least} or more.")
+    require_least(options, 1, "annotators", "examples")
+    require_least(options, 0, "seed")
     key = make_annotation_files(
         (options.a, options.b), options.out, options.annotators, options.examples, options.seed, options.overwrite
     )

@@ -14,7 +14,7 @@ import mrs_trainers
 
 from mrs_suggest.cli.options import say
 from mrs_suggest.common.command_parser import CommandParser
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, require_least
 from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:
@@ -91,8 +91,7 @@ def _run(options: argparse.Namespace) -> int:
 
     if options.estimate and (options.dry_run or options.page or options.sheets):
         raise InputError("--estimate: stops after the times; leave out --dry-run, --page and --sheets.")
-    if options.jobs < 1:
-        raise InputError(f"--jobs {options.jobs}: expected a whole number from 1.")
+    require_least(options, 1, "jobs")
     if options.table == ALL:
         return list_tables(options)
     table = read_table(TABLES, options.table)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mrs_suggest.common.command_parser import CommandParser
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, require_least
 from mrs_suggest.common.io.files import require_new_file, require_replaceable
 from mrs_suggest.common.report.tables import Grid, print_grid
 from mrs_suggest.common.text.text import visible
@@ -212,7 +212,6 @@ def _decode(options: argparse.Namespace) -> None:
 
 
 def _prompts(options: argparse.Namespace, runs: list[Run]) -> tuple[Prompts, str]:
-    """The prompts to translate, and the target language."""
     from mrs_datasets.prepared.prepared import open_prepared
     from mrs_suggest.staple.decode import choose_language, prompts_of_split, prompts_of_text
     from mrs_suggest.staple.members import written_language
@@ -254,8 +253,7 @@ def _tune(options: argparse.Namespace) -> None:
     from mrs_suggest.staple.rules.base import Fitting
 
     require_replaceable(options.out, options.overwrite, SETTINGS)
-    if options.seed < 0:
-        raise InputError(f"--seed {options.seed}: expected a whole number from 0.")
+    require_least(options, 0, "seed")
     features = tuple(dict.fromkeys(options.features)) if options.features else None
     fitting = Fitting(options.by, features, options.seed)
     found = read_hypotheses(options.hypotheses)
@@ -303,10 +301,9 @@ def _rule(options: argparse.Namespace) -> tuple[Rule, str]:
     from mrs_suggest.staple.rules.base import Fitting
     from mrs_suggest.staple.rules.simple import Threshold, Top, Votes
 
+    require_least(options, 1, "top", "least-votes")
     for option, value in (("--top", options.top), ("--least-votes", options.least_votes)):
         if value is not None:
-            if value < 1:
-                raise InputError(f"{option} {value}: expected a whole number from 1.")
             return (Top(value, options.by or "rank") if option == "--top" else Votes(value)), option
     if not math.isfinite(options.threshold):
         raise InputError(f"--threshold {options.threshold}: expected a finite number.")
@@ -367,8 +364,7 @@ def _rescore(options: argparse.Namespace) -> None:
     from mrs_suggest.staple.members import open_run
     from mrs_suggest.staple.rescore import rescore
 
-    if options.batch_size is not None and options.batch_size < 1:
-        raise InputError(f"--batch_size {options.batch_size}: expected a whole number from 1.")
+    require_least(options, 1, "batch_size")
     require_new_file(options.out, options.overwrite)
     found, run = read_hypotheses(options.hypotheses), open_run(options.by)
     made = rescore(found, run, options.out, options.reverse, options.batch_size, options.overwrite)

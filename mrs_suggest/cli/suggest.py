@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from mrs_suggest.cli.options import add_fallback, add_model_options, add_silence_options, guard_of
 from mrs_suggest.common.command_parser import CommandParser
-from mrs_suggest.common.errors import ArgumentError, InputError
+from mrs_suggest.common.errors import ArgumentError, InputError, require_least
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.common.text.text import visible, visible_json
 from mrs_suggest.suggest.answer_json import answer_json, assumed_language, unclear_language
@@ -72,8 +72,7 @@ def _run(options: argparse.Namespace) -> None:
         raise InputError("pass either messages to answer, --conversation or --interactive.")
     if any(not message.strip() for message in options.message):
         raise InputError("a message is empty; there is nothing to answer.")
-    if options.count < 1:
-        raise InputError(f"--count {options.count}: expected 1 or more.")
+    require_least(options, 1, "count")
     conversation = _read_conversation(options.conversation) if options.conversation is not None else None
     from mrs_suggest.suggest.suggester import Suggester
 

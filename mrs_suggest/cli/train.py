@@ -18,7 +18,7 @@ from mrs_suggest.common.arguments import parse_with_config, words_of
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.launcher import announce_launcher
-from mrs_suggest.common.report.console import make_console, make_table
+from mrs_suggest.common.report.tables import make_console, make_table
 
 TRAINERS = sorted(module.name for module in iter_modules(mrs_trainers.__path__))
 

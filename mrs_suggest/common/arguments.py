@@ -144,7 +144,6 @@ def words_of(values: Mapping[str, Any]) -> list[str]:
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    """The options of a YAML file."""
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -52,6 +52,14 @@ class ArgumentError(InputError, ValueError):
         return InputError(f"{options[self.name]}{value}: {self.problem}")
 
 
+def require_least(options: object, least: int, *names: str) -> None:
+    """InputError if an option, as it is spelled on the command line, has a value that is too small; None passes."""
+    for name in names:
+        value = getattr(options, name.replace("-", "_"))
+        if value is not None and value < least:
+            raise InputError(f"--{name}: expected {least} or more, found {value}.")
+
+
 class MissingExtraError(MrsError):
     """An optional dependency is not installed; the message names the extra that brings it."""
 
@@ -73,6 +81,15 @@ def extra_needed(package: str, extra: str, purpose: str) -> Iterator[None]:
         yield
     except ImportError:
         raise MissingExtraError(package, extra, purpose) from None
+
+
+@contextmanager
+def metric_errors(where: str = "") -> Iterator[None]:
+    """Turn a metric's ValueError, or its ImportError for a missing extra, into an InputError, after `where`."""
+    try:
+        yield
+    except (ValueError, ImportError) as error:
+        raise InputError(f"{where}: {error}" if where else str(error)) from error
 
 
 def missing_extra(error: BaseException, purpose: str, extra: str | None = None) -> MissingExtraError | None:

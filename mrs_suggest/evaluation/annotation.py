@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from mrs_metrics.agreement import fleiss_kappa, krippendorff_alpha
 from mrs_metrics.signature import signature
 from mrs_metrics.significance import PERMUTATION_SAMPLES, bootstrap_interval, permutation_test
-from mrs_suggest.common.metric_errors import metric_errors
+from mrs_suggest.common.errors import metric_errors
 from mrs_suggest.evaluation.annotation_files import Key
 
 CONFIDENCE = 0.95

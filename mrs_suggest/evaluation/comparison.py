@@ -128,7 +128,6 @@ def baselines(part: LanguageData, seed: int) -> Iterator[System]:
 def evaluate_part(
     system: System, part: LanguageData, examples: Any, seed: int, config: EvaluationConfig
 ) -> SystemResult:
-    """Evaluate a system on one split of a language."""
     messages, references, units = (examples[column][:] for column in ("message", "reply", config.unit))
     return evaluate_system(system, part.language, messages, references, part.responses.replies, seed, config, units)
 

@@ -188,7 +188,6 @@ def write_lora_state(model: nn.Module, folder: Path) -> None:
 
 
 def read_lora_state(folder: Path) -> dict[str, Tensor]:
-    """The adapters' weights of a checkpoint folder."""
     return _tensors(folder / STATE, "pass a checkpoint of a run with adapters")
 
 
@@ -374,7 +373,6 @@ def _inject(part: nn.Module, config: Any) -> None:
 
 
 def _targets(part: nn.Module) -> list[str]:
-    """The layers to adapt, by name."""
     from peft.utils import TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING as KNOWN
 
     config: Any = part.config

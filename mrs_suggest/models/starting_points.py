@@ -126,7 +126,6 @@ def checkpoint_file(name: str, file: str, revision: str | None = None) -> Path |
 
 
 def _base(adapters: Path) -> str:
-    """The base model, if the file names it."""
     if adapters.suffix != ".json":
         return ""
     facts = _json(adapters)

@@ -13,8 +13,7 @@ from mrs_suggest.common import __version__
 from mrs_suggest.common.arguments import words_of
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import content_hash
-from mrs_suggest.models.saved.allowlist import RECORD
-from mrs_suggest.models.saved.record import Record
+from mrs_suggest.models.saved.record import RECORD, Record
 from mrs_suggest.models.starting_points import TINY as UNTRAINED
 from mrs_suggest.reproduce.table import DATA, EMBEDDED, FULL, TINY, CellSpec, Table, references, with_data
 from mrs_suggest.training.record import LAST, whole_checkpoints
@@ -113,12 +112,10 @@ def _folder(data: str, setup: Setup) -> str:
 
 
 def place_of(name: str, setup: Setup) -> Path:
-    """The folder of a cell, by its name."""
     return setup.output / "cells" / name.replace("/", "-")
 
 
 def run_of(name: str, setup: Setup) -> Path:
-    """The folder of a cell's run, by its name."""
     return place_of(name, setup) / "run"
 
 

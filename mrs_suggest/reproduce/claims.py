@@ -58,7 +58,6 @@ class ClaimResult:
 
 
 def check_claims(results: Results) -> Iterator[ClaimResult]:
-    """Test every claim of the tables."""
     for table, grid in results.setup.table.grids().items():
         for claim in grid.claims:
             yield _check(results, table, grid, claim)

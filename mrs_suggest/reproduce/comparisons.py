@@ -38,7 +38,6 @@ class Comparisons:
 
 
 def compare(results: Results, figures: Sequence[Figure]) -> Comparisons:
-    """Compare the rows that the tables want compared."""
     p, grids = list[Mapping[str, Any]](), results.setup.table.grids()
     for table, column, metric, own in _compared(grids, figures):
         if metric in (WEIGHTED, ACCURACY):

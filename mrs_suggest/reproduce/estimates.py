@@ -35,7 +35,6 @@ class Estimates:
     """Seconds of runs, by what the runner wrote next to earlier ones."""
 
     def __init__(self, output: Path) -> None:
-        """Read the notes of the cells below `output`."""
         self._timed: list[Timed] = []
         for place in sorted((output / "cells").glob("*")):
             self.add(read_state(place) or {})

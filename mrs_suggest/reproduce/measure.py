@@ -16,8 +16,7 @@ from typing import Any
 from mrs_suggest.common.hub.provenance import commit, hardware, versions
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.text.text import finite_json
-from mrs_suggest.models.saved.allowlist import RECORD
-from mrs_suggest.models.saved.record import Record
+from mrs_suggest.models.saved.record import RECORD, Record
 
 # How systems of STAPLE choose from their n best (sections 3.2 and 4.3); the others give ten.
 RULES = {"jbrem": "threshold", "rakchada": "classifier", "sweagraw": "soft-f1", "nickeilf": "votes"}

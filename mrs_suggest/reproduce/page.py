@@ -8,8 +8,7 @@ from pathlib import Path
 
 from mrs_suggest.common.report.pages import Block, Bullets, Entry, Grid, Heading, Paragraph
 from mrs_suggest.common.text.text import interval_text
-from mrs_suggest.models.saved.allowlist import CURVE_POINTS, CURVES, RECORD
-from mrs_suggest.models.saved.record import Record
+from mrs_suggest.models.saved.record import CURVE_POINTS, CURVES, RECORD, Record
 from mrs_suggest.reproduce.cells import all_cells, place_of, read_state, run_of
 from mrs_suggest.reproduce.claims import ClaimResult, Verdict
 from mrs_suggest.reproduce.comparisons import Comparisons
@@ -23,7 +22,6 @@ PAPER = "_paper_"  # the row of the printed figures, below ours
 
 
 def head_blocks(results: Results) -> Iterator[Block]:
-    """Title, description, number of runs and data."""
     setup = results.setup
     table, total = setup.table, len(all_cells(setup.table))
     yield Heading(table.title, 1)
@@ -44,7 +42,6 @@ def head_blocks(results: Results) -> Iterator[Block]:
 
 
 def unit_note(unit: str) -> str:
-    """What intervals and tests resample, in a sentence."""
     by_row = ", of an earlier version: intervals may be too narrow, and no difference here is called significant"
     return f"Intervals and tests are by {unit}{by_row * (unit == ROW)}."
 
@@ -190,7 +187,6 @@ def _entry(figure: Figure, compared: Comparisons) -> Entry:
 
 
 def _notes(grid: TableSpec, figures: Sequence[Figure], compared: Comparisons) -> Iterator[str]:
-    """How the cells of a table are read."""
     counts = sorted({len(one.values) for one in figures if one.values})
     many = [count for count in counts if count > 1]
     if many:

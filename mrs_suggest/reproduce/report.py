@@ -45,7 +45,6 @@ class Report:
     people: dict[str, Preference | None]
 
     def of(self, name: str) -> list[Figure]:
-        """The figures of one table."""
         return [figure for figure in self.figures if figure.table == name]
 
 

@@ -85,7 +85,6 @@ class Figure:
         return f"{100 * value:.1f}" if self.percent else f"{value:,.0f}" if counts else short(value)
 
     def printed(self) -> str:
-        """The paper's figure."""
         return "" if self.paper is None else f"{self.paper:.1f}" if self.percent else self.shown(self.paper)
 
 
@@ -152,14 +151,12 @@ class Results:
                     yield self.figure(name, grid, row, column, metric)
 
     def leads(self) -> Iterator[Lead]:
-        """Every difference that a table asks for."""
         for name, grid in self.setup.table.grids().items():
             for row, over in grid.leads:
                 for column in grid.columns or (None,):
                     yield self.lead(name, grid, row, over, column)
 
     def figure(self, table: str, grid: TableSpec, row: str, column: str | None, metric: str) -> Figure:
-        """One field."""
         place = grid.place(row, column)
         paper = paper_figure(place.paper, metric) if place.paper else None
         if fields := grid.averaged(row, column):
@@ -196,7 +193,6 @@ class Results:
         return {}, next((one.missing for one in figures if one.missing), "its runs have no seed in common")
 
     def lead(self, table: str, grid: TableSpec, row: str, over: str, column: str | None) -> Lead:
-        """The difference of two rows."""
         mine, other = grid.place(row, column), grid.place(over, column)
         found: dict[str, dict[str, Interval | None]] = {}
         missing = "" if mine.cell and other.cell else NO_EXPERIMENT

@@ -23,8 +23,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write, content_hash
 from mrs_suggest.common.launcher import announce_launcher
 from mrs_suggest.common.text.text import visible
-from mrs_suggest.models.saved.allowlist import RECORD
-from mrs_suggest.models.saved.record import Record, read_record
+from mrs_suggest.models.saved.record import RECORD, Record, read_record
 from mrs_suggest.reproduce.cells import DONE, INTERRUPTED, STATE, Cell, Setup, States, is_prepared, place_of, run_of
 from mrs_suggest.reproduce.estimates import Estimates, steps_of, told_duration, told_total
 from mrs_suggest.reproduce.processes import StopSignals, end_all, start
@@ -174,7 +173,6 @@ class _Runs:
         self._problems: dict[str, str] = {}
 
     def to_the_end(self) -> dict[str, str]:
-        """Run the cells; return the problems."""
         try:
             while self._waiting or self._running:
                 with self._signals.held():
@@ -251,7 +249,6 @@ class _Runs:
         self._say(f"{one.head}: finished in {told_duration(seconds)}; {self._left()}")
 
     def _left(self) -> str:
-        """The time of the cells that are not finished."""
         left: list[float | None] = []
         for name in [*self._running, *self._waiting]:
             if name in self._waiting and (self._states.unavailable(name) or self._states.state(name) == DONE):

@@ -207,7 +207,6 @@ class TableSpec:
         return [(row, name) for name in names]
 
     def fields(self) -> Iterator[tuple[str, str | None]]:
-        """Row and column of each field."""
         for row in self.rows:
             for column in self.columns or (None,):
                 yield row, column
@@ -219,8 +218,6 @@ class TableSpec:
 
 @dataclass(frozen=True, config=STRICT)
 class Table:
-    """The content of a table's file."""
-
     name: str
     title: str
     about: str
@@ -239,7 +236,6 @@ class Table:
         return {**self.tables, **{f"figure {name}": grid for name, grid in self.figures.items()}}
 
     def at(self, scale: str) -> ScaleSpec:
-        """The changes of a scale."""
         return self.scales.get(scale, ScaleSpec())
 
     def scale_names(self) -> list[str]:

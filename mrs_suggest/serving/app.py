@@ -94,7 +94,7 @@ class Worker:
         rest = asked.language, asked.k, explain, *tags, prefer, asked.min_score, model, traced
         turns = [[turn.model_dump(by_alias=True) for turn in turns] for turns in asked.conversations]
         questions = [Question(one, *rest) for one in read_conversations([*asked.messages, *turns])]
-        items = [self.served.refusal(question) for question in questions]
+        items = [self.served.by_name[question.model].refusal(question) for question in questions]
         open_ones = [number for number, item in enumerate(items) if item is None]
         try:
             futures = self.batcher.submit([questions[number] for number in open_ones])
@@ -165,7 +165,6 @@ class Worker:
             log(logging.INFO, "reloaded", models=self.versions())
 
     def versions(self) -> dict[str, str]:
-        """The version of each model."""
         return {name: model.version for name, model in self.served.by_name.items()}
 
     def trouble(self) -> str | None:
@@ -237,17 +236,11 @@ def create_app(settings: Settings, served: ServedModels | None = None) -> FastAP
     keys = Keys.read(settings.api_keys, API_KEYS)
     admins = Keys.read(settings.admin_keys, ADMIN_KEYS)
     worker = Worker(settings, served or ServedModels.load(settings))
-
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with _alive(worker):
-            yield
-
     app = FastAPI(
         title="mrs-suggest",
         version=__version__,
         summary="Short replies to messages.",
-        lifespan=lifespan,
+        lifespan=lambda _: _alive(worker),
         redoc_url=None,
         redirect_slashes=False,  # a redirect would repeat the request's `Host`, which may be forged
     )

@@ -44,7 +44,6 @@ class BatchTimes:
         self._each: float | None = None
 
     def add(self, size: int, seconds: float) -> None:
-        """Add the time of a batch."""
         self._count += 1
         self._largest = max(self._largest, size)
         share = max(NEWEST, 1 / self._count)

@@ -130,7 +130,6 @@ class ClickStore:
                 raise ClickError(first_line(error)) from None
 
     def close(self) -> None:
-        """Close the file or the connection."""
         self._connection.close()
 
 
@@ -144,7 +143,8 @@ def read_answers(place: str) -> list[tuple[Any, ...]]:
     """
     path = Path(place)
     if URL.match(place):
-        rows = _postgres_answers(place)
+        with _as_sentence(place), _connected(place) as connection:
+            rows = connection.execute(ANSWERS).fetchall() if _has_feedback(connection) else []
     elif not path.is_file():
         raise InputError(f"{path}: no such file; `mrs serve --feedback {path}` writes it.")
     else:
@@ -182,11 +182,6 @@ def _postgres(url: str) -> psycopg.Connection[Any]:
                 connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
                 connection.execute(TABLES.format(number="BIGINT GENERATED ALWAYS AS IDENTITY"))
         return connection
-
-
-def _postgres_answers(url: str) -> list[tuple[Any, ...]]:
-    with _as_sentence(url), _connected(url) as connection:
-        return connection.execute(ANSWERS).fetchall() if _has_feedback(connection) else []
 
 
 def _connected(url: str) -> psycopg.Connection[Any]:

@@ -3,9 +3,9 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 import httpx
 
@@ -21,6 +21,7 @@ DROPPED = (httpx.NetworkError, httpx.RemoteProtocolError)  # refused, reset, or 
 FIRST_PAUSE = 0.25  # seconds before the second try; each further pause is twice as long
 LONGEST_PAUSE = 60.0  # seconds that a client waits because of `Retry-After`
 Content = TypeVar("Content")
+Given = ParamSpec("Given")
 
 
 class ServerError(MrsError):
@@ -133,12 +134,25 @@ class Client:
             ServerError: the request is refused as a whole.
             httpx.HTTPError: the server cannot be reached, or does not answer in time.
         """
-        question = _question(messages, language, k, explain, allow, deny, min_score, model, session)
-        return _read(self._send("POST", "/v1/suggest", self._tries, question), _answers)
+        for name, given in (("messages", messages), ("allow", allow), ("deny", deny)):
+            if isinstance(given, str):
+                raise TypeError(f"{name}: expected a list of texts, found one str; pass [text].")
+        name, asked = "messages", list[Any](messages)
+        if any(isinstance(one, Mapping) for one in asked):
+            raise TypeError(
+                "messages: expected a list of texts or conversations, found one conversation; pass [turns]."
+            )
+        if not all(isinstance(one, str) for one in asked):
+            turns = [[{"from": THEM, "text": one}] if isinstance(one, str) else one for one in asked]
+            name, asked = "conversations", turns
+        rest = {"min_score": min_score, "model": model, "session": session}
+        question: dict[str, Any] = {key: value for key, value in rest.items() if value is not None}
+        question |= {name: asked, "language": language, "k": k, "explain": explain, "allow": [*allow], "deny": [*deny]}
+        return self._ask("POST", "/v1/suggest", _answers, question)
 
     def models(self) -> list[dict[str, Any]]:
         """The models of the server, as `mrs_suggest.serving.schema.ModelItem`."""
-        return _read(self._send("GET", "/v1/models", self._tries), _models)
+        return self._ask("GET", "/v1/models", _models)
 
     def feedback(
         self,
@@ -159,12 +173,14 @@ class Client:
             shown: places of the suggestions that were displayed, in their order; None: all.
             text: what the person sent; a server keeps it only if its operator allows it (`--feedback-texts`).
         """
-        told = _told(answer, chosen, edited, typed, shown, text)
-        _read(self._send("POST", "/v1/feedback", self._tries, told), _nothing)
+        answer = answer if isinstance(answer, str) else answer.id or ""
+        places = None if shown is None else list(shown)
+        told = {"id": answer, "chosen": chosen, "edited": edited, "typed": typed, "shown": places, "text": text}
+        return self._ask("POST", "/v1/feedback", _nothing, told)
 
     def reload(self) -> list[dict[str, Any]]:
         """Make the server reload its models, with an admin key; returns the new models."""
-        return _read(self._send("POST", "/v1/reload", 1), _models)
+        return self._ask("POST", "/v1/reload", _models, tries=1)
 
     def ready(self) -> bool:
         """Whether the server accepts requests."""
@@ -183,20 +199,39 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _send(self, method: str, path: str, tries: int, content: dict[str, Any] | None = None) -> httpx.Response:
-        for tried in range(1, tries):
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        parse: Callable[[Any], Content],
+        content: dict[str, Any] | None = None,
+        tries: int | None = None,
+    ) -> Content:
+        for tried in range(1, tries or self._tries):
             try:
                 response = self._http.request(method, path, json=content)
             except DROPPED:
                 response = None
             if response is not None and response.status_code not in AGAIN:
-                return response
+                return _read(response, parse)
             time.sleep(_pause(response, tried))
-        return self._http.request(method, path, json=content)
+        return _read(self._http.request(method, path, json=content), parse)
+
+
+def _awaited(
+    method: Callable[Concatenate[Client, Given], Content],
+) -> Callable[Concatenate["AsyncClient", Given], Coroutine[Any, Any, Content]]:
+    """A method of `Client` for `AsyncClient`, where `_ask` is a coroutine."""
+    return cast(Any, method)
 
 
 class AsyncClient:
-    """As `Client`, for asynchronous code."""
+    """As `Client`, for asynchronous code: the methods that ask the server are awaited."""
+
+    suggest = _awaited(Client.suggest)
+    models = _awaited(Client.models)
+    feedback = _awaited(Client.feedback)
+    reload = _awaited(Client.reload)
 
     def __init__(
         self,
@@ -208,43 +243,6 @@ class AsyncClient:
     ) -> None:
         self._tries = tries
         self._http = httpx.AsyncClient(base_url=url, headers=_headers(key), timeout=seconds, transport=transport)
-
-    async def suggest(
-        self,
-        messages: Sequence[str | Chat],
-        language: str | None = None,
-        k: int = SUGGESTIONS,
-        explain: bool = False,
-        allow: Sequence[str] = (),
-        deny: Sequence[str] = (),
-        min_score: float | None = None,
-        model: str | None = None,
-        session: str | None = None,
-    ) -> list[ReceivedAnswer]:
-        """As `Client.suggest`."""
-        question = _question(messages, language, k, explain, allow, deny, min_score, model, session)
-        return _read(await self._send("POST", "/v1/suggest", self._tries, question), _answers)
-
-    async def models(self) -> list[dict[str, Any]]:
-        """As `Client.models`."""
-        return _read(await self._send("GET", "/v1/models", self._tries), _models)
-
-    async def feedback(
-        self,
-        answer: ReceivedAnswer | str,
-        chosen: int | None,
-        edited: bool = False,
-        typed: int | None = None,
-        shown: Sequence[int] | None = None,
-        text: str | None = None,
-    ) -> None:
-        """As `Client.feedback`."""
-        told = _told(answer, chosen, edited, typed, shown, text)
-        _read(await self._send("POST", "/v1/feedback", self._tries, told), _nothing)
-
-    async def reload(self) -> list[dict[str, Any]]:
-        """As `Client.reload`."""
-        return _read(await self._send("POST", "/v1/reload", 1), _models)
 
     async def ready(self) -> bool:
         """As `Client.ready`."""
@@ -263,57 +261,27 @@ class AsyncClient:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _send(self, method: str, path: str, tries: int, content: dict[str, Any] | None = None) -> httpx.Response:
-        for tried in range(1, tries):
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        parse: Callable[[Any], Content],
+        content: dict[str, Any] | None = None,
+        tries: int | None = None,
+    ) -> Content:
+        for tried in range(1, tries or self._tries):
             try:
                 response = await self._http.request(method, path, json=content)
             except DROPPED:
                 response = None
             if response is not None and response.status_code not in AGAIN:
-                return response
+                return _read(response, parse)
             await asyncio.sleep(_pause(response, tried))
-        return await self._http.request(method, path, json=content)
+        return _read(await self._http.request(method, path, json=content), parse)
 
 
 def _headers(key: str | None) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"} if key else {}
-
-
-def _question(
-    messages: Sequence[Any],
-    language: str | None,
-    k: int,
-    explain: bool,
-    allow: Sequence[str],
-    deny: Sequence[str],
-    *others: float | str | None,
-) -> dict[str, Any]:
-    for name, given in (("messages", messages), ("allow", allow), ("deny", deny)):
-        if isinstance(given, str):
-            raise TypeError(f"{name}: expected a list of texts, found one str; pass [text].")
-    name, asked = "messages", list(messages)
-    if any(isinstance(one, Mapping) for one in asked):
-        raise TypeError("messages: expected a list of texts or conversations, found one conversation; pass [turns].")
-    if not all(isinstance(one, str) for one in asked):
-        name, asked = "conversations", [[{"from": THEM, "text": one}] if isinstance(one, str) else one for one in asked]
-    rest = dict(zip(("min_score", "model", "session"), others, strict=True))
-    return {
-        name: asked, "language": language, "k": k, "explain": explain, "allow": list(allow),
-        "deny": list(deny), **{key: value for key, value in rest.items() if value is not None},
-    }  # fmt: skip
-
-
-def _told(
-    answer: ReceivedAnswer | str,
-    chosen: int | None,
-    edited: bool,
-    typed: int | None,
-    shown: Sequence[int] | None,
-    text: str | None,
-) -> dict[str, Any]:
-    answer = answer if isinstance(answer, str) else answer.id or ""
-    places = None if shown is None else list(shown)
-    return {"id": answer, "chosen": chosen, "edited": edited, "typed": typed, "shown": places, "text": text}
 
 
 def _nothing(content: Any) -> None:
@@ -328,7 +296,6 @@ def _pause(response: httpx.Response | None, tried: int) -> float:
 
 
 def _retry_after(response: httpx.Response) -> float | None:
-    """The seconds of `Retry-After`, if it can be read."""
     seconds = seconds_to_wait(response.headers.get("retry-after", ""))
     return None if seconds is None else min(seconds, LONGEST_PAUSE)
 
@@ -370,11 +337,7 @@ def _answer(item: Mapping[str, Any]) -> ReceivedAnswer:
             Suggestion(row["reply"], float(row["score"]), row.get("parts") or {}, row.get("source") or "")
             for row in item["suggestions"]
         ),
-        reason=item.get("reason"),
         error=error["code"] if error else None,
         problem=error["message"] if error else None,
-        used=item.get("used"),
-        order=item.get("order"),
-        version=item.get("version"),
-        id=item.get("id"),
+        **{name: item.get(name) for name in ("reason", "used", "order", "version", "id")},
     )

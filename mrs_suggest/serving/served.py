@@ -180,10 +180,6 @@ class ServedModels:
                 return name
         return drawn[-1]  # the shares' sum was rounded
 
-    def refusal(self, question: Question) -> Item | None:
-        """As `ServedSuggester.refusal`."""
-        return self.by_name[question.model].refusal(question)
-
     def answer(self, questions: Sequence[Question]) -> list[Item]:
         """An item for each question, from its model."""
         items: dict[int, Item] = {}

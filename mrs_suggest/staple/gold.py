@@ -12,9 +12,8 @@ from typing import Any
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.readers.staple.staple_files import read_gold
 from mrs_metrics.translations_f1 import merge_equal, read_texts, weighted_f1_signature
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, metric_errors
 from mrs_suggest.common.io.files import file_sha256
-from mrs_suggest.common.metric_errors import metric_errors
 
 _TRACK = re.compile(r"(?:^|[._])en_(hu|ja|ko|pt|vi)[._]")  # in the name of the task's files
 Rows = Sequence[Mapping[str, Any]]
@@ -65,7 +64,6 @@ class Gold:
 
     @cached_property
     def prompts(self) -> dict[str, str]:
-        """Prompt's id -> its text."""
         return {str(row["id"]): str(row["prompt"]) for row in self.rows}
 
     @property

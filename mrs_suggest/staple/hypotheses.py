@@ -118,7 +118,6 @@ def write_hypotheses(found: Hypotheses, path: Path, overwrite: bool = False) -> 
 
 
 def schema_of(features: Mapping[str, str]) -> pa.Schema:
-    """The columns of a file with these features."""
     return pa.schema([*COLUMNS, *((name, pa.float64()) for name in features)])
 
 

@@ -62,7 +62,6 @@ class Lists:
         return np.concatenate([np.empty(0, np.int64), *parts])
 
     def of(self, prompts: Ints) -> Lists:
-        """The lists of some prompts, in the order given."""
         rows = self.rows_of(prompts)
         sizes = np.diff(self.starts)[prompts]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -82,7 +81,6 @@ class Labels:
     share: Floats
 
     def of(self, rows: Ints) -> Labels:
-        """Those of some rows."""
         return Labels(self.accepted[rows], self.share[rows])
 
 

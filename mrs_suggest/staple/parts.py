@@ -41,7 +41,6 @@ def make_parts(members: int, lengths: Mapping[str, int]) -> list[Part]:
 
 
 def folder_of(out: Path) -> Path:
-    """The folder of the parts of an output."""
     return out.with_name(f".{out.name}.parts")
 
 

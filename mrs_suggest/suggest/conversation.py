@@ -63,7 +63,6 @@ class Conversation:
 
     @property
     def mine(self) -> bool:
-        """Whether the last turn is mine."""
         return self.turns[-1].mine
 
     @cached_property

@@ -62,7 +62,6 @@ class LanguageDetector:
 
     @classmethod
     def train(cls, texts: Mapping[str, Iterable[str]]) -> Self:
-        """Learn from different texts of each language."""
         shares: dict[str, dict[str, float]] = {}
         for language, own in texts.items():
             different = dict.fromkeys(own)

@@ -128,7 +128,6 @@ class ReplySuggestionPipeline(Pipeline):
         return {}, parameters, {}
 
     def preprocess(self, input_: Any, **_: Any) -> dict[str, Any]:
-        """Check a batch of messages."""
         return {"messages": read_conversations(input_)}
 
     def _forward(self, input_tensors: dict[str, Any], **forward_parameters: Any) -> Any:
@@ -136,7 +135,6 @@ class ReplySuggestionPipeline(Pipeline):
         return {"answers": suggester.suggest(input_tensors["messages"], **forward_parameters)}
 
     def postprocess(self, model_outputs: Any, **_: Any) -> list[dict[str, Any]]:
-        """One answer as dictionaries."""
         more = {"reason": model_outputs.reason} if model_outputs.reason is not None else {}
         if model_outputs.used is not None:
             more["used"] = model_outputs.used

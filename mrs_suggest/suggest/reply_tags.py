@@ -53,7 +53,6 @@ class ReplyTags:
         return np.flatnonzero(keep)
 
     def by_reply(self) -> list[list[str]]:
-        """The tags of each reply, sorted."""
         found: list[list[str]] = [[] for _ in range(self.size)]
         for tag in sorted(self.rows):
             for row in self.rows[tag]:
@@ -117,14 +116,6 @@ class TagsByLanguage(ByLanguage[ReplyTags]):
     @cached_property
     def names(self) -> dict[str, list[str]]:
         """The sorted tags by language, without reading the indexes; languages without tags are left out."""
-        found = {code: read_tag_names(self._folder / code) if self._folder else [] for code in self._indexes}
+        folders = {code: self._folder / code for code in self._indexes} if self._folder else {}
+        found = {code: sorted(_read(folder)["tags"]) for code, folder in folders.items() if (folder / TAGS).is_file()}
         return {code: names for code, names in found.items() if names}
-
-
-def read_tag_names(folder: Path) -> list[str]:
-    """The sorted tags of an index, by its folder.
-
-    Raises:
-        InputError: the file is damaged.
-    """
-    return sorted(_read(folder)["tags"]) if (folder / TAGS).is_file() else []

@@ -40,7 +40,6 @@ def _base(language: str) -> str:
 
 
 def has_table(language: str) -> bool:
-    """Whether the table has the language."""
     return _base(language) in _content() and _base(language) not in ("any", "kinds")
 
 
@@ -61,7 +60,6 @@ def kind_of(message: str, language: str) -> str | None:
 
 
 def all_kinds() -> list[str]:
-    """The kinds of short messages."""
     return list(_content()["kinds"])
 
 

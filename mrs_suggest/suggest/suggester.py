@@ -191,7 +191,6 @@ class Suggester:
         return f"Suggester({str(self.folder or type(self.model).__name__)!r}, languages={self.languages})"
 
     def __call__(self, messages: str | Chat | Sequence[str | Chat], language: str | None = None, **options: Any) -> Any:
-        """As `suggest`."""
         return self.suggest(messages, language, **options)
 
     @overload

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from mrs_suggest.common.report.console import print_table
+from mrs_suggest.common.report.tables import print_table
 from mrs_suggest.models.saved.record import Record
 
 WARM_UP, TIMED = 5, 20  # steps: the first ones are slower
@@ -122,7 +122,6 @@ def tokens_of(inputs: Mapping[str, Any], writes: bool) -> int:
 
 
 def _plan(trainer: Trainer, training: TrainingArguments) -> tuple[int, int, int]:
-    """The steps, validations and checkpoints of the run."""
     batches = len(trainer.get_train_dataloader())
     epoch = max(1, math.ceil(batches / training.gradient_accumulation_steps))
     steps = training.max_steps if training.max_steps > 0 else math.ceil(training.num_train_epochs * epoch)

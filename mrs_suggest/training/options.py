@@ -5,19 +5,22 @@ from __future__ import annotations
 import importlib.util
 import io
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from mrs_suggest.common.errors import InputError, MissingExtraError, first_line
+from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
+from mrs_suggest.common.errors import InputError, MissingExtraError, first_line, require_least, run_with_sentence
 from mrs_suggest.common.hub.baselines import require_no_revision
 from mrs_suggest.common.hub.hub import split_revision
 from mrs_suggest.models.starting_points import FROM_SCRATCH, TINY
 
 if TYPE_CHECKING:
-    from transformers import TrainingArguments
+    from transformers import HfArgumentParser, TrainingArguments
 
     Names = str | list[str] | None  # as the library has it
 else:
@@ -155,11 +158,11 @@ def sound(
     training.load_best_model_at_end &= training.eval_strategy != "no"  # without evaluations, no checkpoint is the best
     if int(os.environ.get("WORLD_SIZE", 1)) > 1 and training.world_size == 1:
         raise InputError("several processes were launched, but they are not connected; on CPUs pass --use_cpu true.")
-    for name, least in (("per_device_train_batch_size", 1), ("gradient_accumulation_steps", 1), ("seed", 0)):
-        require_least(training, name, least)
+    require_least(training, 1, "per_device_train_batch_size", "gradient_accumulation_steps")
+    require_least(training, 0, "seed")
     for kind in type(options).__mro__:
         for name, least in vars(kind).get("least", {}).items():
-            require_least(options, name, least)
+            require_least(options, least, name)
     require_one_of("metric_for_best_model", training.metric_for_best_model, metrics)
     if not 0 <= training.label_smoothing_factor < 1:
         raise InputError(
@@ -210,7 +213,6 @@ def _require_sound_lora(options: LoraArguments) -> None:
 
 
 def trains_lora(options: RunArguments) -> bool:
-    """Whether adapters are to be trained."""
     return isinstance(options, LoraArguments) and options.peft == "lora"
 
 
@@ -255,13 +257,6 @@ def is_given(options: RunArguments | TrainingArguments, name: str) -> bool:
     return bool(value != default and value is not None and value != {})
 
 
-def require_least(options: RunArguments | TrainingArguments, name: str, least: int) -> None:
-    """Refuse a value that is too small; None passes."""
-    value = getattr(options, name)
-    if value is not None and value < least:
-        raise InputError(f"--{name}: expected {least} or more, found {value}.")
-
-
 def own_files(values: Sequence[str] | None, example: str) -> dict[str, str]:
     """Language -> file or folder, of `--train LANG=FILE ...`; `example` is the one that an error names."""
     found: dict[str, str] = {}
@@ -286,6 +281,27 @@ def asked_languages(asked: Sequence[str], have: Sequence[str], data: str, what: 
 
 
 def require_one_of(name: str, value: str | None, allowed: Sequence[str]) -> None:
-    """Refuse a value that is not allowed."""
     if value not in allowed:
         raise InputError(f"--{name}: expected one of {', '.join(allowed)}, found {value!r}.")
+
+
+def trainer_command(
+    name: str,
+    about: str | None,
+    kinds: tuple[type, type],
+    train: Callable[[Any, Any], object],
+    bare: Sequence[str] = (),
+) -> tuple[Callable[[], HfArgumentParser], Callable[..., int]]:
+    """The parser of a trainer's options, and its `main`, which parses, trains and returns the exit code.
+
+    Args:
+        kinds: the dataclasses of our options and of the library's.
+        bare: the options of a command line without any.
+    """
+    make_parser = partial(make_dataclass_parser, kinds, name, about or "", SHOWN)
+
+    def main(argv: Sequence[str] | None = None) -> int:
+        given = list(sys.argv[1:] if argv is None else argv) or bare
+        return run_with_sentence(name, lambda: train(*parse_with_config(make_parser(), given)))
+
+    return make_parser, main

@@ -16,8 +16,7 @@ from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.io.remote_errors import masked
 from mrs_suggest.common.report.drawing import drawing
 from mrs_suggest.models.checkpoint_loading import stated_license
-from mrs_suggest.models.saved.allowlist import CARD, EXPORTS, OF_RUN, RECORD
-from mrs_suggest.models.saved.record import Record, as_json
+from mrs_suggest.models.saved.record import CARD, EXPORTS, OF_RUN, RECORD, Record, as_json
 from mrs_suggest.models.starting_points import FROM_SCRATCH, TINY, checkpoint_file
 from mrs_suggest.training.options import RunArguments
 

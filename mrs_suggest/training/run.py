@@ -30,9 +30,8 @@ from mrs_suggest.common.io.files import atomic_write, umask
 from mrs_suggest.common.launcher import LAUNCHER, end_with_launcher
 from mrs_suggest.common.text.text import finite_json, visible
 from mrs_suggest.models.adapters import Lora, add_lora, has_lora, lora_state, merge_lora, read_lora_state, save_adapter
-from mrs_suggest.models.saved.allowlist import ADAPTER_FOLDER, CURVE_POINTS, CURVES, RECORD
 from mrs_suggest.models.saved.families import Family, write_record
-from mrs_suggest.models.saved.record import Record
+from mrs_suggest.models.saved.record import ADAPTER_FOLDER, CURVE_POINTS, CURVES, RECORD, Record
 from mrs_suggest.training.estimate import estimate
 from mrs_suggest.training.options import (
     LORA_OPTIONS,
@@ -258,6 +257,7 @@ class Run:
         """
         options, training, folder, state = self.options, self._training, self.folder, self._state
         for name, write in (files or {}).items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             write(folder / name)
         record = run_record(
             trainer=self._family.name,

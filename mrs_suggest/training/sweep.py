@@ -120,8 +120,6 @@ class Values(Strict):
 
 
 class Sweep(Strict):
-    """The content of a sweep's file."""
-
     options: dict[str, Values] = Field(min_length=1)
     method: Literal["grid", "random", "halving", "tpe"] = "grid"
     trials: int | None = Field(None, ge=1, strict=True)

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from transformers import TrainerCallback, TrainerState
 from transformers.integrations import MLflowCallback, TensorBoardCallback, TrackioCallback, WandbCallback
 
-from mrs_suggest.models.saved.allowlist import TRACKERS as FOLDER
+from mrs_suggest.models.saved.record import TRACKERS as FOLDER
 from mrs_suggest.models.saved.record import Record
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ class Tracked(Base):
         self._options = options
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, *rest: Any, **kwargs: Any) -> None:
-        """Open the tracker's run, and add the options."""
         super().on_train_begin(args, state, control, *rest, **kwargs)
         if state.is_world_process_zero:
             cast(Any, self).add_options(self._options)
@@ -140,7 +139,6 @@ class Trackers:
             (run / FOLDER).mkdir(parents=True, exist_ok=True)
 
     def open_without_training(self) -> None:
-        """Open the trackers of a run that only tests."""
         trainer: Any = self._trainer
         if self._found:
             trainer.callback_handler.on_train_begin(trainer.args, trainer.state, trainer.control)

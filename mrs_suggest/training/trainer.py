@@ -59,7 +59,6 @@ class OurTrainer(Base):
         self.add_callback(_BeforeEachUpdate(self))
 
     def get_train_dataloader(self) -> DataLoader[Any]:
-        """The training batches of this rank."""
         return PairLoader(
             self.train_dataset,  # type: ignore[arg-type]
             batch_sampler=self.sampler,

@@ -21,14 +21,13 @@ from mrs_suggest.cli.data.build import add_build
 from mrs_suggest.cli.data.check import add_check
 from mrs_suggest.cli.data.corpus import add_corpus
 from mrs_suggest.cli.data.dictionary import add_dictionary_texts
-from mrs_suggest.cli.data.generate import add_generate
+from mrs_suggest.cli.data.generate import add_generate, add_synth
 from mrs_suggest.cli.data.passes import add_passes
 from mrs_suggest.cli.data.responses import add_responses
 from mrs_suggest.cli.data.stats import add_stats
-from mrs_suggest.cli.data.synth import add_synth
 from mrs_suggest.cli.options import add_publish_options, change_of, publish_or_print
 from mrs_suggest.common.command_parser import CommandParser
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, require_least
 from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:
@@ -145,9 +144,7 @@ def _prepare(options: argparse.Namespace) -> None:
         if options.name != "mrs" and getattr(options, name) is not None:
             raise InputError(f"--{name.replace('_', '-')}: applies only to mrs.")
     counted = {name: getattr(options, name) for name in COUNTED if getattr(options, name) is not None}
-    for name, value in counted.items():
-        if value < 1:
-            raise InputError(f"--{name.replace('_', '-')}: expected 1 or more, found {value}.")
+    require_least(options, 1, *(name.replace("_", "-") for name in counted))
     more: dict[str, Any] = {"overwrite": options.overwrite, "progress": _progress}
     if options.name != "mrs":
         report = prepare(options.name, options.source, options.out, views=options.views, **more)

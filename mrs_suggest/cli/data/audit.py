@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mrs_suggest.common.command_parser import CommandParser
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import require_least
 from mrs_suggest.common.report.tables import Grid, grid_markdown, print_grid
 from mrs_suggest.common.text.text import visible, visible_json
 
@@ -56,15 +56,13 @@ def add_audit(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     read.set_defaults(run=run_read)
 
 
-def run_make(options: argparse.Namespace) -> int:
+def run_make(options: argparse.Namespace) -> None:
     from mrs_datasets.audit.files import PAGES, SHEETS, make_audit
     from mrs_datasets.audit.questions import KINDS
     from mrs_datasets.prepared.prepared import open_prepared
 
-    for name, least in (("annotators", 1), ("examples", 1), ("seed", 0)):
-        value = getattr(options, name)
-        if value is not None and value < least:
-            raise InputError(f"--{name} {value}: expected {least} or more.")
+    require_least(options, 1, "annotators", "examples")
+    require_least(options, 0, "seed")
     kind = KINDS[options.kind]
     key = make_audit(
         open_prepared(options.data), options.out, kind, options.languages, options.examples, options.annotators,
@@ -85,10 +83,9 @@ def run_make(options: argparse.Namespace) -> int:
         print("note: report.json lists no toxicity filter; the paper audits after filtering (section 2.2).")
     print(f"Give each annotator one page of {out}/{PAGES}, or one sheet of {out}/{SHEETS} with the instructions.")
     print(f"When the completed sheets are in {out}/{SHEETS}: mrs data audit read {out}")
-    return 0
 
 
-def run_read(options: argparse.Namespace) -> int:
+def run_read(options: argparse.Namespace) -> None:
     from mrs_datasets.audit.files import read_key
     from mrs_datasets.audit.reading import read_judgements, summarize
 
@@ -96,7 +93,7 @@ def run_read(options: argparse.Namespace) -> int:
     figures = summarize(key, read_judgements(options.folder, key, options.partial))
     if options.json:
         print(visible_json(figures, indent=2))
-        return 0
+        return
     who = "1 annotator" if figures["annotators"] == 1 else f"{figures['annotators']} annotators"
     data = figures["data"]
     version = data.get("revision") or data.get("content_hash")
@@ -109,7 +106,6 @@ def run_read(options: argparse.Namespace) -> int:
         print(visible("\n\n".join([*parts, f"`{figures['signature']}`"]), "\n"))
     else:
         _print(title, tables, figures)
-    return 0
 
 
 def _print(title: str, tables: list[Grid], figures: dict[str, Any]) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from mrs_suggest.cli.data.passes import add_toxicity_options, add_translation_options, toxicity_pass, translation_pass
 from mrs_suggest.cli.options import add_out_options, out_location, say
 from mrs_suggest.common.command_parser import CommandParser
-from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.report.console import make_console, make_table
+from mrs_suggest.common.errors import InputError, require_least
+from mrs_suggest.common.report.tables import make_console, make_table
 from mrs_suggest.common.text.languages import LANGUAGES
 from mrs_suggest.common.text.text import visible
 
@@ -93,14 +93,13 @@ def add_build(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     parser.set_defaults(run=run_build)
 
 
-def run_build(options: argparse.Namespace) -> int:
+def run_build(options: argparse.Namespace) -> None:
     from mrs_datasets.builders.reddit.build import build, build_months
     from mrs_datasets.builders.reddit.plan import PAGE, begun_buckets, find_dumps, make_build_plan, read_size
 
     settings = _settings(options)
     strict = settings.profile == "paper" if options.strict is None else options.strict
-    if options.workers is not None and options.workers < 1:
-        raise InputError(f"--workers {options.workers}: expected 1 or more.")
+    require_least(options, 1, "workers")
     spark = _spark(options)
     out = out_location(options.out, options.scratch)
     identifier = _identifier(options.language_model)  # refused now, not after hours of reading
@@ -118,11 +117,11 @@ def run_build(options: argparse.Namespace) -> int:
     for line in plan.lines():
         say(line)
     if options.plan:
-        return 0
+        return
     if options.only:
         where = build_months(plan, out, settings, Path(identifier.path), strict=strict, say=say)
         print(f"wrote {len(files)} {'month' if len(files) == 1 else 'months'} to {visible(where)}")
-        return 0
+        return
     with spark or nullcontext():
         kept = {"resume": options.resume, "overwrite": options.overwrite, "cache": options.cache}
         report = build(
@@ -130,7 +129,6 @@ def run_build(options: argparse.Namespace) -> int:
         )
     _print_funnel(report)
     print(f"wrote {visible(out)}: data/, README.md, report.json, {PAGE}")
-    return 0
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -146,7 +144,6 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 
 def _identifier(text: str | None) -> LanguageIdentifier:
-    """The language model."""
     from mrs_suggest.common.io.remote_errors import masked
     from mrs_suggest.common.io.storage import is_url
     from mrs_suggest.common.text.language_id import LanguageIdentifier

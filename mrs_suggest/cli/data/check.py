@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mrs_suggest.common.command_parser import CommandParser
-from mrs_suggest.common.report.console import make_console
+from mrs_suggest.common.report.tables import make_console
 from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:

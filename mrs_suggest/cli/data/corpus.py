@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mrs_suggest.cli.options import add_out_options, out_location, say
-from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.report.console import make_console, make_table
+from mrs_suggest.common.errors import InputError, require_least
+from mrs_suggest.common.report.tables import make_console, make_table
 from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:
@@ -59,13 +59,12 @@ def add_corpus(verbs: Any) -> None:
     parser.set_defaults(run=run_corpus)
 
 
-def run_corpus(options: argparse.Namespace) -> int:
+def run_corpus(options: argparse.Namespace) -> None:
     from mrs_datasets.corpus.build import CARD, REPORT, build_corpus
     from mrs_datasets.corpus.lines import LineRules
     from mrs_datasets.corpus.settings import Corpus, CorpusSettings, Source
 
-    if options.workers is not None and options.workers < 1:
-        raise InputError(f"--workers {options.workers}: expected 1 or more.")
+    require_least(options, 1, "workers")
 
     def given(*names: str) -> dict[str, Any]:
         return {name: getattr(options, name) for name in names if getattr(options, name) is not None}
@@ -88,7 +87,6 @@ def run_corpus(options: argparse.Namespace) -> int:
         table.add_row(language, f"{facts['lines']:,}", f"{facts['kept']:,}", reasons)
     make_console(120).print(table)
     print(f"wrote {visible(out)}: a folder per language, {CARD}, {REPORT}")
-    return 0
 
 
 def _files(values: Sequence[str], option: str) -> list[tuple[str, Location]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mrs_datasets.texts.dictionary_texts import PAIRS, TermReplacer, quasi_sentences, read_dictionary
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import require_least
 from mrs_suggest.common.io.files import atomic_file, require_new_file, writing
 from mrs_suggest.common.io.lines import read_lines
 from mrs_suggest.common.text.text import visible
@@ -46,8 +46,7 @@ def _replace_terms(options: argparse.Namespace) -> None:
 
 
 def _write(options: argparse.Namespace, lines: Iterable[str]) -> int:
-    if options.pairs < 1:
-        raise InputError(f"--pairs: expected 1 or more, found {options.pairs}.")
+    require_least(options, 1, "pairs")
     require_new_file(options.out, options.overwrite)
     count = 0
     with writing(options.out):

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mrs_suggest.common.command_parser import CommandParser
-from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.report.console import make_console, make_table
+from mrs_suggest.common.errors import InputError, require_least
+from mrs_suggest.common.report.tables import make_console, make_table
 from mrs_suggest.common.text.text import visible
 
 if TYPE_CHECKING:
@@ -135,8 +135,7 @@ def _option(name: str) -> str:
 
 
 def _run_toxicity(options: argparse.Namespace) -> None:
-    if options.keep_rejects < 0:
-        raise InputError(f"--keep-rejects {options.keep_rejects}: expected 0 or more.")
+    require_least(options, 0, "keep-rejects")
     found = toxicity_pass(options)
     if found is None:
         raise InputError("mrs data toxicity: no scorer; pass one with --toxicity or --toxicity-english.")

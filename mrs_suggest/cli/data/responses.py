@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mrs_datasets.prepared.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT
 from mrs_suggest.common.command_parser import CommandParser
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, require_least
 
 
 def add_responses(verbs: argparse._SubParsersAction[CommandParser]) -> None:
@@ -35,14 +35,11 @@ def add_responses(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     parser.set_defaults(run=run_responses)
 
 
-def run_responses(options: argparse.Namespace) -> int:
+def run_responses(options: argparse.Namespace) -> None:
     from mrs_datasets.prepared import add_responses as adding
     from mrs_datasets.prepared.schema import RESPONSES_SUFFIX
 
-    for name in ("min_reply_count", "max_responses"):
-        value = getattr(options, name)
-        if value < 1:
-            raise InputError(f"--{name.replace('_', '-')}: expected 1 or more, found {value}.")
+    require_least(options, 1, "min-reply-count", "max-responses")
     if options.overwrite and options.out is None:
         raise InputError("--overwrite: needs --out; existing sets are replaced with --replace.")
     names = ("file", "out", "min_reply_count", "max_responses", "replace", "overwrite")
@@ -52,4 +49,3 @@ def run_responses(options: argparse.Namespace) -> int:
         if config.endswith(RESPONSES_SUFFIX):
             print(f"{config}  {splits['train']['rows']:,}")
     print(f"wrote {options.out or options.folder} ({report['name']})")
-    return 0

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mrs_suggest.common.command_parser import CommandParser
-from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.metric_errors import metric_errors
-from mrs_suggest.common.report.console import make_console, make_table
+from mrs_suggest.common.errors import metric_errors, require_least
+from mrs_suggest.common.report.tables import make_console, make_table
 from mrs_suggest.common.text.languages import require_any_language
 from mrs_suggest.common.text.text import visible
 
@@ -56,18 +55,16 @@ def add_stats(verbs: argparse._SubParsersAction[CommandParser]) -> None:
     indices.set_defaults(run=run_diversity)
 
 
-def run_view(options: argparse.Namespace) -> int:
+def run_view(options: argparse.Namespace) -> None:
     from mrs_datasets.describe.view import write_view
     from mrs_datasets.prepared.prepared import open_prepared
 
-    if options.rows < 1:
-        raise InputError(f"--rows {options.rows}: expected a whole number from 1.")
+    require_least(options, 1, "rows")
     write_view(open_prepared(options.data), options.out, options.rows, options.seed)
     print(f"wrote {visible(options.out)}")
-    return 0
 
 
-def run_stats(options: argparse.Namespace) -> int:
+def run_stats(options: argparse.Namespace) -> None:
     from tqdm import tqdm
 
     from mrs_datasets.describe.describe import describe
@@ -91,13 +88,12 @@ def run_stats(options: argparse.Namespace) -> int:
         draw_data(described, data.title(), options.plot, content.get("oracles"))
     if options.json:
         print(json.dumps({**content, "texts": [description.as_dict() for description in described]}, indent=2))
-        return 0
+        return
     console = make_console(110)
     for part in [*parts, *_described(described)]:
         console.print(part)
     if options.plot:
         print(f"drew {visible(options.plot)}")
-    return 0
 
 
 def _mrs(data: PreparedData, languages: list[str] | None) -> Printed:
@@ -180,7 +176,6 @@ def _xglue(data: PreparedData, configs: list[str] | None) -> Printed:
 
 
 def _described(rows: list[SplitDescription]) -> list[Table | str]:
-    """Tables of lengths, and of labels if the data have any."""
     quantiles = (">5 %", ">25 %", ">50 %", ">75 %", ">95 %")
     lengths = make_table("Config", "Split", ">Rows", "Column", *quantiles, title="Lengths of texts, characters")
     labels = make_table("Config", "Split", "Column", "Shares", title="Balance of labels")
@@ -195,7 +190,7 @@ def _described(rows: list[SplitDescription]) -> list[Table | str]:
     return [lengths, *([labels] if labels.row_count else [])]
 
 
-def run_diversity(options: argparse.Namespace) -> int:
+def run_diversity(options: argparse.Namespace) -> None:
     from mrs_datasets.describe.diversity import BENCHMARKS, read_uriel, sample_indices
 
     samples: dict[str, Sequence[str]] = {name: benchmark.codes for name, benchmark in BENCHMARKS.items()}
@@ -209,7 +204,7 @@ def run_diversity(options: argparse.Namespace) -> int:
         rows.append({"sample": name or None, "languages": list(codes), **indices, **published})
     if options.json:
         print(json.dumps(rows, indent=2))
-        return 0
+        return
     columns = {"Typology": "typology", "(Table 2)": "typology_of_table_2", "Family": "family", "Geography": "geography"}
     if options.languages:
         del columns["(Table 2)"]
@@ -223,4 +218,3 @@ def run_diversity(options: argparse.Namespace) -> int:
         "not: it is close to natural logarithms over URIEL's 103 syntactic features, without a rule for missing values."
     )
     make_console(110).print(table)
-    return 0

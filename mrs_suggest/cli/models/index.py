@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from mrs_suggest.common.command_parser import CommandParser
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.report.console import make_console, make_table
+from mrs_suggest.common.report.tables import make_console, make_table
 from mrs_suggest.common.text.text import visible, visible_json
 
 if TYPE_CHECKING:
@@ -135,7 +135,6 @@ def _index(options: argparse.Namespace) -> int:
 
 
 def _checked_model(sets: ResponseSets, options: argparse.Namespace) -> int:
-    """Check the model's replies, in one language or all."""
     exit_code, report = 0, None if options.json else _everyday_report(sets.folder)
     for code in [options.language] if options.language else list(sets.indexes):
         rows = sets.rows(code)

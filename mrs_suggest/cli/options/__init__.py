@@ -25,7 +25,6 @@ def say(line: str) -> None:
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Add `--model` and `--revision`."""
     parser.add_argument(
         "--model",
         default=DEFAULT_MODEL,
@@ -36,7 +35,6 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_silence_options(parser: argparse.ArgumentParser) -> None:
-    """Add `--guard`, `--guard-lists` and `--precision`."""
     parser.add_argument(
         "--guard",
         choices=("on", "off"),
@@ -55,7 +53,6 @@ def add_silence_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_fallback(parser: argparse.ArgumentParser) -> None:
-    """Add `--fallback` and `--fallback-share`."""
     parser.add_argument("--fallback", metavar="MODEL", help="a model for messages of which the first is unsure")
     share = "share of the messages to pass on at most, as calibrated on validation (default %(default)s)"
     parser.add_argument("--fallback-share", type=float, default=PASSED_ON, metavar="P", help=share)

@@ -93,7 +93,6 @@ class RemotePath:
         yield from (replace(self, path=name) for name in names if name.rstrip("/") != self.path.rstrip("/"))
 
     def files_below(self) -> list[RemotePath]:
-        """All files in the folder and in those inside it."""
         return [replace(self, path=name) for name in self._ask("find")]
 
     def matches(self) -> list[str]:
@@ -243,7 +242,6 @@ class RemoteReader(io.RawIOBase):
             raise
 
     def _open(self) -> None:
-        """Open the file, for the first time or again."""
         filesystem = self._path.filesystem
         named: dict[str, Any] = {"cache_type": "none"} if self._exact else {}
         facts = None

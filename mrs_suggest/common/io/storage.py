@@ -118,7 +118,6 @@ def _require_bucket(path: RemotePath) -> None:
 
 
 def same_file(a: Location, b: Location) -> bool:
-    """Whether two locations are the same file."""
     return a.resolve() == b.resolve() if isinstance(a, Path) and isinstance(b, Path) else a == b
 
 

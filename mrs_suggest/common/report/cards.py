@@ -17,7 +17,6 @@ def render_card(template: str, front_matter: Mapping[str, object], values: dict[
 
 
 def read_template(name: str) -> str:
-    """The text of a template of `model_cards/`."""
     return resources.files(TEMPLATES).joinpath(name).read_text(encoding="utf-8")
 
 

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from mrs_suggest.common.report.tables import Entry as Entry
 from mrs_suggest.common.report.tables import Grid as Grid
-from mrs_suggest.common.report.tables import grid_html, grid_markdown, markdown_plain
-from mrs_suggest.common.text.text import visible
+from mrs_suggest.common.report.tables import grid_html, grid_markdown, markdown_plain, safe
 
 _CODE, _AS_CODE = re.compile(r"`([^`]+)`"), r"<code>\1</code>"
 _STRONG, _AS_STRONG = re.compile(r"\*\*([^*]+)\*\*"), r"<strong>\1</strong>"
@@ -74,7 +73,7 @@ def as_html(blocks: Sequence[Block], folder: Path, language: str = "", contents:
     parts = [_html(block, folder, language, number) for number, block in enumerate(blocks)]
     if contents:
         links = (
-            f'<a href="#part-{number}">{_safe(block.text)}</a>'
+            f'<a href="#part-{number}">{safe(block.text)}</a>'
             for number, block in enumerate(blocks)
             if isinstance(block, Heading) and block.level == 2
         )
@@ -88,7 +87,7 @@ def as_html(blocks: Sequence[Block], folder: Path, language: str = "", contents:
     head = (
         f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{_safe(title)}</title><style>{style}</style>"
+        f"<title>{safe(title)}</title><style>{style}</style>"
     )
     body = "\n".join([*parts, *([f"<script>{script}</script>"] if script else [])])
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
@@ -112,20 +111,16 @@ def _markdown(block: Block) -> str:
 
 def _html(block: Block, folder: Path, language: str, number: int) -> str:
     if isinstance(block, Heading):
-        return f'<h{block.level} id="part-{number}">{_safe(block.text)}</h{block.level}>'
+        return f'<h{block.level} id="part-{number}">{safe(block.text)}</h{block.level}>'
     if isinstance(block, Paragraph):
         return f"<p{' class=note' if block.note else ''}>{_inline(block.text)}</p>"
     if isinstance(block, Bullets):
         return f"<ul>{''.join(f'<li>{_inline(item)}</li>' for item in block.items)}</ul>"
     if isinstance(block, Picture):
         data = base64.b64encode((folder / block.file).read_bytes()).decode()
-        return f'<div class=wide><img src="data:image/png;base64,{data}" alt="{_safe(block.shows)}"></div>'
+        return f'<div class=wide><img src="data:image/png;base64,{data}" alt="{safe(block.shows)}"></div>'
     return grid_html(block, language)
 
 
 def _inline(text: str) -> str:
-    return _STRONG.sub(_AS_STRONG, _CODE.sub(_AS_CODE, _safe(text)))
-
-
-def _safe(text: str) -> str:
-    return escape(visible(text))
+    return _STRONG.sub(_AS_STRONG, _CODE.sub(_AS_CODE, safe(text)))

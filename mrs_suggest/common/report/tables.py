@@ -1,14 +1,21 @@
-"""One table, four renderings: on a terminal, in Markdown, in LaTeX (package booktabs) and in HTML."""
+"""One table, four renderings: on a terminal, in Markdown, in LaTeX (package booktabs) and in HTML; and rich's console
+and tables, with the control characters of texts made visible."""
+
+from __future__ import annotations
 
 import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from mrs_suggest.common.text.text import SHOWN, visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 _SUPERSCRIPT = str.maketrans("abcdefghijklmnoprstuvwxyz", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ")
 _LATEX = str.maketrans(
@@ -135,11 +142,11 @@ def latex_comment(text: str) -> str:
 
 def grid_html(grid: Grid, language: str = "") -> str:
     """The table in HTML; `language` is that of the texts in a table of texts."""
-    head = "".join(f"<th>{_safe(cell)}</th>" for cell in grid.header)
+    head = "".join(f"<th>{safe(cell)}</th>" for cell in grid.header)
     rows = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>\n" for row in grid.rows)
-    kind = f' lang="{_safe(language)}"' if grid.texts and language else "" if grid.texts else " class=n"
+    kind = f' lang="{safe(language)}"' if grid.texts and language else "" if grid.texts else " class=n"
     table = f"<div class=wide><table{kind}><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table></div>"
-    return f"<details><summary>{_safe(grid.folded)}</summary>{table}</details>" if grid.folded else table
+    return f"<details><summary>{safe(grid.folded)}</summary>{table}</details>" if grid.folded else table
 
 
 def markdown_plain(text: str) -> str:
@@ -184,16 +191,51 @@ def _latex_row(cells: Sequence[str]) -> str:
 
 def _html_cell(cell: str | Entry) -> str:
     if isinstance(cell, str):
-        return f"<td>{_safe(cell)}</td>"
-    text = _safe(cell.text or ("–" if cell.below else ""))
+        return f"<td>{safe(cell)}</td>"
+    text = safe(cell.text or ("–" if cell.below else ""))
     text = f"<code>{text}</code>" if cell.code else f"<b>{text}</b>" if cell.bold else text
     text = f'<a href="{escape(quote(cell.link))}">{text}</a>' if cell.link else text
-    text += f"<sup>{_safe(cell.marks)}</sup>" if cell.marks else ""
+    text += f"<sup>{safe(cell.marks)}</sup>" if cell.marks else ""
     text += "".join(
-        f"<small{kind}>{_safe(more)}</small>" for kind, more in (("", cell.note), (" class=below", cell.below)) if more
+        f"<small{kind}>{safe(more)}</small>" for kind, more in (("", cell.note), (" class=below", cell.below)) if more
     )
     return f"<td{' class=shaded' if cell.shaded else ''}>{text}</td>"
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
     return escape(visible(text))
+
+
+def make_console(width: int | None = None, **options: Any) -> Console:
+    """A rich console that makes control characters in texts visible; rich's own colour codes stay.
+
+    Args:
+        width: columns if the output is not a terminal; None: rich's own guess.
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    class VisibleConsole(Console):
+        def render_str(self, text: str, **named: Any) -> Text:
+            return super().render_str(visible(text, "\n\t"), **named)
+
+    to_terminal = "file" not in options and sys.stdout.isatty()
+    return VisibleConsole(width=None if to_terminal else width, highlight=False, **options)
+
+
+def make_table(*columns: str, title: str | None = None) -> Table:
+    """A rich table; columns whose names begin with `>` are aligned to the right."""
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left")
+    return table
+
+
+def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> None:
+    """Print a table whose first `left` columns are text, and whose others are figures."""
+    table = make_table(*(name if number < left else f">{name}" for number, name in enumerate(header)), title=title)
+    for row in rows:
+        table.add_row(*row)
+    make_console().print(table)

@@ -36,8 +36,8 @@ def read_answer(text: str, most: int | None = None) -> list[str]:
     listed = _listed(lines)
     found: dict[str, str] = {}
     for line in listed if len(listed) > 1 else lines:
-        plain = _unquoted(line)
-        if plain:
+        quoted = len(line) > 1 and _QUOTES.get(line[0]) == line[-1] and line[-1] not in line[1:-1]
+        if plain := line[1:-1].strip() if quoted else line:
             found.setdefault(plain.casefold(), plain)
     return list(found.values())[:most]
 
@@ -63,8 +63,3 @@ def _listed(lines: list[str]) -> list[str]:
             number += 1
             found.append(match["text"])
     return found
-
-
-def _unquoted(line: str) -> str:
-    whole = len(line) > 1 and _QUOTES.get(line[0]) == line[-1] and line[-1] not in line[1:-1]
-    return line[1:-1].strip() if whole else line

@@ -94,7 +94,6 @@ class LanguageIdentifier:
         return f"{self.path.name}@{file_sha256(self.path)[:8]}"
 
     def knows(self, code: str) -> bool:
-        """Whether the model has a label for this language."""
         return code in self.languages
 
     def identify(self, texts: Sequence[str], batch_size: int = BATCH) -> list[tuple[str, float]]:

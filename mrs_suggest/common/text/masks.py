@@ -100,7 +100,7 @@ _EMAIL = re.compile(rf"(?:(?<![{_ATOM}])[{_ATOM}]+|[*^`])@(?:[{LETTERS}-]+\.)+[{
 
 def _mask_slashed(kind: str, sign: str, shown: Shown, text: str) -> str:
     """Replace a pattern of `_Slashes`, the one with slashes of any form only where the text has such slashes."""
-    if _has_hidden_slash(text):
+    if "\\/" in text or ("&" in text and _HIDDEN_SLASH.search(text)):
         return str(getattr(_ANY_SLASHES, kind).sub(shown, text))
     return str(getattr(_PLAIN_SLASHES, kind).sub(shown, text)) if sign in text else text
 
@@ -116,10 +116,6 @@ def _mask_compose(text: str) -> str:
 
 def _mask_www(text: str) -> str:
     return _WWW.sub(_masked_address, text) if "ww" in text or "WW" in text else text
-
-
-def _has_hidden_slash(text: str) -> bool:
-    return "\\/" in text or ("&" in text and _HIDDEN_SLASH.search(text) is not None)
 
 
 def _masked_address(found: Match[str]) -> str:

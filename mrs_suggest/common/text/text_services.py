@@ -54,8 +54,6 @@ class Scorer(Protocol):
 
 
 class Translator(Protocol):
-    """Translates texts from one language into another."""
-
     @property
     def facts(self) -> ServiceFacts:
         """Of this translator."""

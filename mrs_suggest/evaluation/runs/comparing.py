@@ -137,11 +137,9 @@ class RunsTable:
         return list(dict.fromkeys(part for part, _ in self.scopes))
 
     def field(self, row: Row, part: str, code: str, metric: Metric) -> Field | None:
-        """A figure of a row, or None."""
         return self.fields.get((row.name, (part, code), metric.key))
 
     def languages(self, part: str, metric: Metric | None = None) -> list[str]:
-        """Those of a part that one row or more has a figure for."""
         codes = [code for own, code in self.scopes if own == part]
         return [code for code in codes if not metric or any(self.field(row, part, code, metric) for row in self.rows)]
 

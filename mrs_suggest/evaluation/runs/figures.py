@@ -68,7 +68,6 @@ class Task:
     main: tuple[str, ...] = ()
 
     def metric(self, key: str) -> Metric:
-        """By its key."""
         return next((metric for metric in self.metrics if metric.key == key), Metric(key, key, 0))
 
 
@@ -115,12 +114,10 @@ class Run:
 
     @property
     def seed(self) -> str:
-        """Of the training."""
         return str(self.record.get("seed", ""))
 
 
 def in_words(scope: Scope) -> str:
-    """A part and language in a sentence."""
     return " ".join(filter(None, scope))
 
 

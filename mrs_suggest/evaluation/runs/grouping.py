@@ -210,7 +210,6 @@ def _other_rows(one: Run, other: Run, scope: Scope) -> str:
 
 
 def has_predictions(run: Run, scope: Scope) -> bool:
-    """Whether a run's suggestions in a language are there."""
     return run.folder is not None and run.task.name == REPLY and (run.folder / predictions_name(scope[1])).is_file()
 
 

@@ -153,7 +153,6 @@ def _grids(table: RunsTable) -> list[Grid]:
 
 
 def _notes(table: RunsTable) -> list[str]:
-    """How to read the tables, with all warnings."""
     notes = []
     if any(row.seeds[1:] for row in table.rows):
         notes.append("±: standard deviation over the seeds (n - 1).")
@@ -192,7 +191,6 @@ def _signatures(table: RunsTable) -> list[str]:
 
 
 def _metrics_grid(table: RunsTable, part: str, code: str) -> Grid:
-    """All metrics of one language, single figures with their intervals."""
     metrics = [metric for metric in table.metrics if table.languages(part, metric)]
     best = {metric.key: table.best(part, metric, code) for metric in metrics}
     rows: list[list[str | Entry]] = []
@@ -259,7 +257,6 @@ def _lead_cell(lead: Lead | None) -> str:
 
 
 def _in_pipes(text: str) -> str:
-    """A text inside a Markdown table."""
     return text.replace("|", "\\|")
 
 

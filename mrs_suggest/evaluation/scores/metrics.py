@@ -94,7 +94,6 @@ class Scored:
         return {"n": self.n, **self.figures, **self.others}
 
     def as_json(self) -> dict[str, object]:
-        """The figures as `mrs score --json` prints them, flat."""
         found: dict[str, object] = {"n": self.n, **self.figures, **self.tasks}
         if self.interval is not None:
             found["interval"] = self.interval.ends
@@ -108,7 +107,6 @@ class Scored:
         return found
 
     def all_intervals(self, main: str) -> dict[str, Interval]:
-        """The intervals by figure."""
         return {**self.intervals, **({main: self.interval} if self.interval else {})}
 
     def method_of(self, interval: Interval) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from mrs_datasets.readers.staple.staple_files import read_task_file
 from mrs_datasets.readers.staple.staple_official import read_official_file
 from mrs_metrics.translations_f1 import Row, Tally, WeightedF1Scores, merge_equal, read_texts, weighted_f1_signature
-from mrs_suggest.common.metric_errors import metric_errors
+from mrs_suggest.common.errors import metric_errors
 
 
 def score_files(

@@ -17,8 +17,7 @@ from mrs_datasets.readers.xglue_files import (
 )
 from mrs_metrics.xglue import XglueScores, score_task
 from mrs_metrics.xglue_tasks import TASKS, get_task
-from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.metric_errors import metric_errors
+from mrs_suggest.common.errors import InputError, metric_errors
 
 
 def score_files(

@@ -21,9 +21,8 @@ from mrs_metrics.significance import (
     rank_groups,
     unit_sums,
 )
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, metric_errors
 from mrs_suggest.common.io.files import atomic_write
-from mrs_suggest.common.metric_errors import metric_errors
 from mrs_suggest.evaluation.scores.metrics import METRICS, Scored, score_system
 
 _COMMIT = re.compile(r"\+g\w+$")  # of a clone, at the end of a signature
@@ -102,7 +101,6 @@ class PairTest:
     units_needed: int | None = None
 
     def as_json(self) -> dict[str, object]:
-        """The test as `mrs score --compare --json` prints it."""
         found = asdict(self) | {"interval": self.interval.ends, "interval_method": self.interval.method}
         return {key: value for key, value in found.items() if value is not None or key == "interval"}
 

@@ -47,7 +47,6 @@ class Task(LightevalTaskConfig):
 
     @property
     def hf_revision(self) -> str | None:
-        """The revision of a hub id (`ORG/NAME@REVISION`)."""
         return source(self.data_set).revision
 
     @hf_revision.setter
@@ -62,7 +61,6 @@ class Record(SampleLevelComputation):
         self.kind = kind
 
     def compute(self, doc: Doc, model_response: ModelResponse, **_: object) -> object:
-        """The record of one example."""
         output = model_response.logprobs if self.kind.tokens is None else model_response.final_text
         return self.kind.record(doc.specific, output)
 
@@ -75,7 +73,6 @@ class SampledRecord(SamplingMetric, Record):
         Record.__init__(self, kind)
 
     def num_samples(self) -> int:
-        """How many outputs lighteval samples for each message."""
         return SUGGESTIONS
 
 

@@ -54,7 +54,6 @@ def texts(languages: Sequence[str] = ()) -> dict[str, str]:
 
 
 def _settings(kind: Kind) -> dict[str, Any]:
-    """The settings that the tasks of a kind share."""
     if kind.tokens is None:
         asked: dict[str, Any] = {"doc_to_text": "context", "doc_to_choice": "choices", "doc_to_target": "label"}
     else:

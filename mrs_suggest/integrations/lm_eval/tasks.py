@@ -5,8 +5,6 @@ that the harness logs; an aggregation turns all records into a figure. A row (th
 prompt.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -54,7 +52,6 @@ def _asked(kind: Kind, rows: Iterable[Row], language: str) -> Iterable[dict[str,
 
 
 def _results(kind: Kind, row: Row, results: Sequence[Any]) -> dict[str, object]:
-    """A record for each figure."""
     if kind.tokens is None:
         output: Sequence[Any] = [score for score, *_ in results]
     else:

@@ -126,7 +126,6 @@ class MrsTask(AbsTaskRetrieval, ABC):
         """The examples of a language."""
 
     def load_data(self, num_proc: int | None = None, **kwargs: Any) -> None:
-        """Load the examples of the languages and splits that were asked for."""
         if not self.data_loaded:
             self.dataset = {
                 language: {split: _as_mteb_has_it(self.questions(language, split)) for split in self.eval_splits}

@@ -167,7 +167,6 @@ class ExportedGenerator(ReplyWriter):
 
 
 def _saved_coder(folder: Path, facts: GeneratorSettings) -> TextCoder:
-    """The texts and ids of a saved generator, without its weights."""
     with loading("the configuration", folder, "", again(folder)):
         config = SimpleNamespace(**json.loads((folder / "config.json").read_text(encoding="utf-8")))
     return facts.coder(saved_tokenizer(folder), config)

@@ -23,10 +23,10 @@ from mrs_suggest.common.suggest_arguments import require_messages
 from mrs_suggest.models.adapters import base_of, has_adapter, load_adapter
 from mrs_suggest.models.checkpoint_loading import OPTION, from_pretrained
 from mrs_suggest.models.generation.architectures.prophetnet import corrected, most_tokens
-from mrs_suggest.models.generation.decoding.allowed import Allowed
 from mrs_suggest.models.generation.decoding.beam_search import decode, ends_and_pad
 from mrs_suggest.models.generation.decoding.hypotheses import Hypothesis, by_score
 from mrs_suggest.models.generation.decoding.sampling import sample
+from mrs_suggest.models.generation.decoding.search_steps import Allowed
 from mrs_suggest.models.generation.decoding.settings import Decoding, Sampling
 from mrs_suggest.models.generation.language_tokens import row_of, with_forced_token
 from mrs_suggest.models.generation.padding import IGNORED, Batch, causal_batch, seq2seq_batch

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 def default_language(languages: Sequence[str]) -> str:
-    """The language of a reply unless another one is given."""
     return "en" if "en" in languages else languages[0]
 
 

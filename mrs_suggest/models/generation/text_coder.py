@@ -79,7 +79,6 @@ class TextCoder:
         return self._ids(self.direction.target or language, self.row.prompt)
 
     def text(self, ids: Sequence[int]) -> str:
-        """The text of decoded ids."""
         return str(self.tokenizer.decode(self.direction.ordered(ids), skip_special_tokens=True)).strip()
 
     def cut(self, texts: Sequence[str], room: int) -> list[list[int]]:

@@ -207,7 +207,6 @@ class NoisingCollator(DrawsByEpoch):
     special_ids: Sequence[int] = ()
 
     def noise(self, tokens: Sequence[int]) -> list[int]:
-        """The noised text of this epoch."""
         rng = seeded_by(self.seed, int(self._epoch), tokens)
         noised: list[int] = []
         for is_special, group in groupby(tokens, set(self.special_ids).__contains__):

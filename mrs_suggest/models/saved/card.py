@@ -7,8 +7,7 @@ from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.common.hub.hub import is_repo_id
 from mrs_suggest.common.io.packaged import read_packaged
 from mrs_suggest.common.report.cards import markdown_table, render_card
-from mrs_suggest.models.saved.allowlist import ADAPTER_FOLDER
-from mrs_suggest.models.saved.record import Record
+from mrs_suggest.models.saved.record import ADAPTER_FOLDER, Record
 from mrs_suggest.models.starting_points import FROM_SCRATCH
 
 TEMPLATE = "model.md"
@@ -112,7 +111,6 @@ def _best_metric(record: Record) -> str:
 
 
 def _figures(record: Record) -> str:
-    """The best validation figure, and the numbers of the evaluation."""
     rows = {name: value for name, value in record["metrics"].items() if isinstance(value, (int, float))}
     if record["best_metric"] is not None:
         rows = {f"{_best_metric(record)}, validation": record["best_metric"], **rows}

@@ -19,7 +19,7 @@ from mrs_suggest.common.hub.publication import Publication
 from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.io.manifest import KEY as FILES
 from mrs_suggest.common.io.manifest import list_files
-from mrs_suggest.models.saved.allowlist import (
+from mrs_suggest.models.saved.record import (
     ADAPTER_FILES,
     ADAPTER_FOLDER,
     CARD,
@@ -30,8 +30,11 @@ from mrs_suggest.models.saved.allowlist import (
     RECORD,
     STAYS,
     TRANSFORMERS,
+    Record,
+    as_json,
+    of_adapter,
+    read_record,
 )
-from mrs_suggest.models.saved.record import Record, as_json, of_adapter, read_record
 from mrs_suggest.models.starting_points import DETECTOR
 
 REGISTERING = "mrs_suggest.training"  # the package whose folders register themselves when they are imported
@@ -43,7 +46,7 @@ class Family:
     """The models of one trainer.
 
     Attributes:
-        files: patterns of the files that make up the model; see `mrs_suggest.models.saved.allowlist`.
+        files: patterns of the files that make up the model; see `mrs_suggest.models.saved.record`.
         card: MODULE:FUNCTION, which renders the card of a model, or of a run's adapters only, from `run.json` alone.
     """
 
@@ -81,7 +84,6 @@ def with_weights(what: Publication) -> Publication:
 
 
 def register(family: Family) -> Family:
-    """Make a family known by its name."""
     _REGISTERED[family.name] = family
     return family
 

@@ -22,8 +22,6 @@ DEFAULTS: Mapping[str, str] = {"head": PAPER, "pooling": POOLINGS[0], "input": I
 
 
 class ChoiceParts(Parts):
-    """A multiple-choice model and its tokenizer."""
-
     @property
     def coder(self) -> ChoiceCoder:
         """Questions to token ids, as this model reads them."""
@@ -34,7 +32,6 @@ class ChoiceParts(Parts):
 
     @property
     def collator(self) -> ChoiceCollator:
-        """Token ids to batches."""
         return ChoiceCollator(self.tokenizer)
 
 

@@ -25,8 +25,6 @@ SPREAD = 0.02  # standard deviation of fresh weights, as BERT's
 
 @dataclass(frozen=True)
 class Parts:
-    """A model and its tokenizer."""
-
     model: PreTrainedModel
     tokenizer: Any
 

@@ -42,8 +42,6 @@ class Head:
 
 
 class UnderstandingParts(Parts):
-    """A model and its tokenizer."""
-
     @property
     def heads(self) -> dict[str, Head]:
         """The tasks that the model is for, and their labels in the order of its scores."""
@@ -56,7 +54,6 @@ class UnderstandingParts(Parts):
 
     @property
     def max_tokens(self) -> int:
-        """The most tokens of a row."""
         return int(cast(Any, self.model.config).max_tokens)
 
 

@@ -29,8 +29,6 @@ PERSPECTIVE_LANGUAGES = frozenset(
 
 
 class Poster(posting.Poster):
-    """Sends texts to a scorer."""
-
     kind, protocol = "a scorer", "docs/pipeline.md has the protocol"
     later = "finished scores are kept: run the same command again with --resume later"
     option, key_variable = "--toxicity", "MRS_TOXICITY_KEY"

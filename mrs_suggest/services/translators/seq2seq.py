@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mrs_suggest.common.batches import by_length
-from mrs_suggest.common.errors import InputError, extra_needed
+from mrs_suggest.common.errors import extra_needed, require_least
 from mrs_suggest.common.text.text import visible
 from mrs_suggest.common.text.text_services import ServiceFacts
 from mrs_suggest.models.checkpoint_loading import from_pretrained
@@ -44,10 +44,7 @@ class Search:
     batch_tokens: int = 4096
 
     def __post_init__(self) -> None:
-        for name in ("beams", "max_tokens", "batch_tokens"):
-            if getattr(self, name) < 1:
-                option = f"--{name.replace('_', '-')}"
-                raise InputError(f"{option} {getattr(self, name)}: expected a whole number from 1.")
+        require_least(self, 1, "beams", "max-tokens", "batch-tokens")
 
 
 class CheckpointTranslator(ABC):

@@ -10,8 +10,6 @@ BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5
 
 
 class Metrics:
-    """The metrics of one worker."""
-
     def __init__(self) -> None:
         registry = self.registry = CollectorRegistry()
         self.requests = Counter("mrs_requests", "Requests by route and status.", ["route", "status"], registry=registry)
@@ -49,7 +47,6 @@ class Metrics:
             self.reloads.labels(outcome)
 
     def page(self) -> bytes:
-        """The metrics of all workers as text."""
         if SHARED not in os.environ:
             return generate_latest(self.registry)
         together = CollectorRegistry()

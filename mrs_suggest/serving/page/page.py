@@ -252,7 +252,6 @@ def source_of(suggestion: Suggestion) -> str:
 
 
 def status_text(answer: PageAnswer) -> str:
-    """The language and the time taken, as plain text."""
     if answer.likely:
         shown = [answer.likely[0], *(one for one in answer.likely[1:] if one[1] >= LEAST)]
         language = ", ".join(f"{code} {probability:.0%}" for code, probability in shown)

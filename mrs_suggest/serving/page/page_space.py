@@ -21,8 +21,6 @@ MODELS = "models"  # folder of the models that come with the Space
 CPU_WHEELS = "--extra-index-url https://download.pytorch.org/whl/cpu\n"  # a free Space has no GPU
 APP = '''"""The demo page of this Space."""
 
-from __future__ import annotations
-
 from mrs_suggest.serving.page.page import load_models, make_page, serve_page
 
 if __name__ == "__main__":

@@ -159,7 +159,6 @@ def read_features(source: str) -> pd.DataFrame:
 
 
 def _csv(path: Path) -> pd.DataFrame:
-    """The cells of a CSV file as texts."""
     try:
         table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", index_col=False)
     except OSError as error:
@@ -256,13 +255,9 @@ def _model(kept: pd.DataFrame, kind: str, freedom: dict[str, int]) -> Model:
     for (name, free), estimate, error in zip(freedom.items(), fit.estimates.tolist(), fit.errors.tolist(), strict=True):
         reach = float(t.ppf(0.975, free)) * error
         p = float(2 * t.sf(abs(estimate) / error, free)) if error else 0.0
-        fixed[name] = Term(estimate, error, p, mark_of(p), [estimate - reach, estimate + reach], free)
+        mark = next((mark for limit, mark in MARKS if p < limit), "")
+        fixed[name] = Term(estimate, error, p, mark, [estimate - reach, estimate + reach], free)
     return Model(fixed, {factor: fit.deviations[factor] for factor in factors}, fit.residual)
-
-
-def mark_of(p: float) -> str:
-    """The stars of a p value."""
-    return next((mark for limit, mark in MARKS if p < limit), "")
 
 
 def effects_rows(effects: Effects) -> tuple[list[str], list[list[str]]]:
@@ -281,7 +276,6 @@ def _shown(name: str, term: Term) -> str:
 
 
 def effects_notes(effects: Effects) -> list[str]:
-    """How the table is read."""
     counts = ", ".join(f"{count:,} {what if count > 1 else what[:-1]}" for what, count in effects.counts.items())
     free = sorted({term.degrees_of_freedom for model in effects.models.values() for term in model.fixed.values()})
     return [

@@ -174,7 +174,6 @@ class ErrorWords:
 
 
 def error_words(language: str) -> ErrorWords | None:
-    """The lists of a language, if it has any."""
     file = resources.files(__package__ or "mrs_suggest.staple.analysis").joinpath(_FOLDER, f"{language}.yaml")
     if not language.isalpha() or not file.is_file():
         return None

@@ -80,7 +80,6 @@ class Errors:
     unseen: float
 
     def as_json(self) -> dict[str, Any]:
-        """The errors for programs."""
         found: dict[str, Any] = {"weight_missed": self.missed, "weight_not_looked_at": self.unseen}
         for side, kinds in (("precision", self.precision), ("recall", self.recall)):
             for name, kind in kinds.items():

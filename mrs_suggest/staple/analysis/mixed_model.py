@@ -93,7 +93,6 @@ class _Problem:
         return log_det + log_xx + free * (1 + float(np.log(2 * np.pi * max(rest, 1e-300) / free)))
 
     def fit(self, ratios: Matrix) -> MixedFit:
-        """The fit for given ratios."""
         xx, xy, yy, _ = self._weighed(ratios)
         estimates: Matrix = np.linalg.solve(xx, xy).astype(np.float64)
         variance = (yy - float(xy @ estimates)) / (self.n - self.k)

@@ -93,7 +93,6 @@ def report_json(report: Report) -> dict[str, Any]:
 
 
 def system_rows(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of the table of systems."""
     header = ["system", "rank", "precision", "weighted recall", "weighted F1", "top found", "translations", "missing"]
     rows = []
     for system in systems:
@@ -104,7 +103,6 @@ def system_rows(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
 
 
 def table_notes(report: Report) -> list[str]:
-    """Notes on the columns of the table of systems."""
     notes = [
         f"Means over {len(report.gold.rows):,} prompts, in brackets their 95 % intervals ({STUDENTISED}).",
         f"Rank: a new one starts where neighbours differ (permutation test, {SAMPLES:,} samples, p < {ALPHA:g}).",

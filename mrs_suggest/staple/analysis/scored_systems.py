@@ -9,9 +9,8 @@ from mrs_datasets.readers.staple.staple_files import read_staple_predictions
 from mrs_metrics.interval import Interval
 from mrs_metrics.significance import bootstrap_interval
 from mrs_metrics.translations_f1 import Tally, WeightedF1Scores, aggregate
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, metric_errors
 from mrs_suggest.common.io.files import file_sha256
-from mrs_suggest.common.metric_errors import metric_errors
 from mrs_suggest.evaluation.scores.metrics import Scored
 from mrs_suggest.evaluation.scores.systems import rank_systems
 from mrs_suggest.staple.gold import Gold, first_written, read_lists
@@ -43,7 +42,6 @@ class System:
     source: Mapping[str, Any] = field(default_factory=dict)
 
     def mean(self, score: str) -> float:
-        """The mean of a score of `MEANS` over the prompts."""
         return float(getattr(self.scores, score).mean())
 
     @property
@@ -52,7 +50,6 @@ class System:
 
     @property
     def missing(self) -> int:
-        """The number of prompts without a translation."""
         return len(self.scores.missing)
 
 

@@ -97,7 +97,6 @@ class Rule(ABC):
         return cls(**values)
 
     def described(self) -> str:
-        """The settings in a few words."""
         return " ".join(f"{key}={value}" for key, value in self.parts()[0].items() if key != "names")
 
 

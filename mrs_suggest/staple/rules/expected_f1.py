@@ -147,7 +147,8 @@ class Outcomes:
             self.accepted = (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(np.float64)
             self.chance = np.where(self.accepted > 0, probability, 1 - probability).prod(axis=1)
         else:
-            self.accepted = (_strata(n, seed) < probability).astype(np.float64)
+            strata = np.stack([_column(seed, column) for column in range(n)], axis=1)
+            self.accepted = (strata < probability).astype(np.float64)
             self.chance = np.full(DRAWS, 1 / DRAWS)
         self.weight = weight
         self.total = self.accepted @ weight + uncovered
@@ -211,15 +212,8 @@ def _f1(right: Floats, weight: Floats, total: Floats, k: float) -> Floats:
     return np.asarray(2 * right * weight / np.where(below > 0, below, 1.0))
 
 
-def _strata(n: int, seed: int) -> Floats:
-    """(DRAWS, n) numbers from 0 to 1; each column has one in every DRAWS-th part, in its own order.
-
-    The first columns do not depend on n.
-    """
-    return np.stack([_column(seed, column) for column in range(n)], axis=1)
-
-
 @lru_cache(maxsize=1024)  # the same for all prompts
 def _column(seed: int, column: int) -> Floats:
+    """(DRAWS,) numbers from 0 to 1, one in every DRAWS-th part, in the column's own order."""
     random = np.random.default_rng([seed, column])
     return np.asarray((random.permutation(DRAWS) + random.random(DRAWS)) / DRAWS)

@@ -102,7 +102,6 @@ def fit_shares(x: Floats, share: Floats, seed: int) -> Trees:
 
 
 def logistic(raw: Floats) -> Floats:
-    """Probabilities from log-odds."""
     return np.asarray(0.5 * (1 + np.tanh(raw / 2)))
 
 

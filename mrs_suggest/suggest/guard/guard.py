@@ -100,7 +100,6 @@ class Guard:
         return Answer([Suggestion(reply, 0.0) for reply in (lists.neutral.get(reason, []) if lists else [])], reason)
 
     def fits(self, reply: str, message: str, language: str) -> bool:
-        """Whether a reply may be suggested to a message."""
         lists = self.data.get(language)
         return _fits_any(reply, lists) or unfit(reply, message, lists) is None
 

@@ -70,7 +70,6 @@ class Cells:
         return np.sort(numbers[best])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays for `from_arrays`."""
         return {f"cells.{name}": value for name, value in vars(self).items()}
 
     @classmethod

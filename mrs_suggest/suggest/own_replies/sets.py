@@ -14,17 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrs_metrics.tokenize import get_tokenizer
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, metric_errors
 from mrs_suggest.common.hub.provenance import versions
 from mrs_suggest.common.io.files import atomic_folder, atomic_write, file_sha256
 from mrs_suggest.common.io.manifest import again
-from mrs_suggest.common.metric_errors import metric_errors
 from mrs_suggest.common.text.languages import find_language
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.models.model_folder import open_model_folder
-from mrs_suggest.models.saved.allowlist import CARD, CURVES, RECORD
 from mrs_suggest.models.saved.families import family_of, write_record
-from mrs_suggest.models.saved.record import Record, read_record
+from mrs_suggest.models.saved.record import CARD, CURVES, RECORD, Record, read_record
 from mrs_suggest.models.starting_points import DETECTOR, EXAMPLES, RANKER_FOLDER, RETRIEVAL
 from mrs_suggest.suggest.guard.lists import GuardData
 from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseIndexes

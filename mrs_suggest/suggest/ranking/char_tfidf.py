@@ -69,7 +69,6 @@ class CharTfidf:
         return np.bincount(self.texts[entries], products, minlength=self.size).astype(np.float32)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The arrays for `from_arrays`."""
         return {
             "grams": self.grams.view(np.int64),
             "idf": self.idf,

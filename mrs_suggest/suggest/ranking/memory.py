@@ -101,7 +101,6 @@ class MessageMemory:
         return np.asarray(top + temperature * np.log(sums), np.float32)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The arrays for `from_arrays`."""
         own: dict[str, np.ndarray] = {"vectors": self.vectors.astype(np.float16)}
         own |= {"replies": self.replies, "groups": self.groups, "starts": self.starts}
         if self.axes is not None:

@@ -141,7 +141,6 @@ class OwnRanker:
         return np.stack([direct, text, tfidf_text, near, tfidf_near], -1).astype(np.float32)
 
     def save(self, folder: Path) -> None:
-        """Write it into the folder of its index."""
         arrays: dict[str, np.ndarray] = {"vectors": self.vectors.astype(np.float16), "owners": self.owners}
         arrays |= {"means": self.means, "scales": self.scales, "levels": self.levels}
         ngrams = {f"ngrams.{name}": array for name, array in self.ngrams.arrays().items()}

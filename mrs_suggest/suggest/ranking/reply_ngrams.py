@@ -81,7 +81,6 @@ class ReplyNgrams:
         return int(self.numbers.max(initial=0)) + 1
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The arrays for `from_arrays`."""
         return {"numbers": self.numbers, "starts": self.starts}
 
     @classmethod

@@ -116,7 +116,6 @@ class SecondStage:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def write(self, messages: Sequence[str]) -> list[list[str]]:
-        """The replies that it writes for each message."""
         if not self.generated:
             return [[] for _ in messages]
         return self.generator.write(messages, self.language, self.generated)

@@ -39,13 +39,10 @@ class Trigger:
     used: float = USED
     curve: tuple[tuple[float, float, float], ...] = ()
 
-    def log_odds(self, features: ArrayLike) -> NDArray[np.float64]:
-        """(n, 3) features -> (n,) log-odds of the logistic model."""
-        return np.asarray(np.asarray(features, np.float64) @ np.asarray(self.weights) + self.bias)
-
     def probability(self, features: ArrayLike) -> NDArray[np.float64]:
         """(n, 3) features -> (n,) probabilities; they never fall where the log-odds rise."""
-        return np.interp(self.log_odds(features), self.levels, self.probabilities)
+        log_odds = np.asarray(features, np.float64) @ np.asarray(self.weights) + self.bias
+        return np.interp(log_odds, self.levels, self.probabilities)
 
     def threshold(self, precision: float) -> float | None:
         """The lowest threshold with at least this precision on validation; None if no threshold reaches it.
@@ -56,7 +53,6 @@ class Trigger:
         return min((at for at, _, reached in self.curve if reached >= precision), default=None)
 
     def as_json(self) -> dict[str, Any]:
-        """What `from_json` reads."""
         return {**asdict(self), "features": list(FEATURES)}
 
     @classmethod

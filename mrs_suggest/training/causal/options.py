@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
+from mrs_suggest.common.errors import require_least
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.models.generation.text_coder import PROMPT, require_prompt
 from mrs_suggest.training.generation.options import GenerationTrainingArguments, SearchArguments, require_sound_search
 from mrs_suggest.training.generation.training import METRICS
-from mrs_suggest.training.options import option, require_least
+from mrs_suggest.training.options import option
 from mrs_suggest.training.reply.options import sound_reply
 
 
@@ -34,5 +35,5 @@ def sound_causal(options: CausalArguments, training: CausalTrainingArguments) ->
     options = sound_reply(options, training, METRICS)
     require_sound_search(options, SUGGESTIONS)
     require_prompt(options.prompt)
-    require_least(options, "samples", SUGGESTIONS if options.samples else 0)
+    require_least(options, SUGGESTIONS if options.samples else 0, "samples")
     return options

@@ -3,7 +3,7 @@
 from string import Template
 
 from mrs_suggest.common.report.cards import markdown_table, read_template
-from mrs_suggest.common.report.console import print_table
+from mrs_suggest.common.report.tables import print_table
 from mrs_suggest.models.saved.card import SHOWN, base_model, card_texts, data_of, run_card
 from mrs_suggest.models.saved.record import Record
 

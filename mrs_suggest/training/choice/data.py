@@ -66,13 +66,11 @@ class ChoiceData:
     origin: Record = field(default_factory=dict)
 
     def texts(self) -> Iterator[str]:
-        """Premises, prompts and choices of the training questions."""
         for part in self.train.values():
             for question in part.questions:
                 yield from (question.context, *question.choices)
 
     def facts(self) -> Record:
-        """Facts for the record of a run: the data and the rows used, and the plan."""
         rows: dict[str, dict[str, int]] = {}
         parts = [("train", self.train), ("validation", self.validation)]
         parts += [("test", one) for one in self.tests.values()]

@@ -16,8 +16,7 @@ from transformers.trainer_callback import ExportableState
 from mrs_suggest.common.errors import InputError, diverged
 from mrs_suggest.models.adapters import has_lora, merge_lora
 from mrs_suggest.models.retrieval.tiny import start_folder
-from mrs_suggest.models.saved.allowlist import BEST
-from mrs_suggest.models.saved.record import Record
+from mrs_suggest.models.saved.record import BEST, Record
 from mrs_suggest.models.understanding.choice_inputs import Encoded, choice_scores
 from mrs_suggest.models.understanding.choice_start import ChoiceParts, build_choice_model, load_choice_model
 from mrs_suggest.models.understanding.multiple_choice import ChoiceModel
@@ -74,8 +73,9 @@ class ChoiceTrainer(OurTrainer, Trainer):
         self.parts.model.eval()
         found: dict[str, float] = {}
         losses: list[float] = []
+        batch = self.args.per_device_eval_batch_size
         for config, rows in self._encoded.items():
-            scores = self.answered(rows, self._scores)
+            scores = self.answered(rows, lambda some: choice_scores(self.parts.model, self.parts.collator, some, batch))
             labels = [question.label for question in self.validation[config].questions]
             losses += cross_entropy(scores, labels)
             right = right_answers(scores, labels)
@@ -87,9 +87,6 @@ class ChoiceTrainer(OurTrainer, Trainer):
         metrics = self.log_figures(found, metric_key_prefix)
         self.parts.model.train()
         return metrics
-
-    def _scores(self, rows: Sequence[Encoded]) -> list[list[float]]:
-        return choice_scores(self.parts.model, self.parts.collator, rows, self.args.per_device_eval_batch_size)
 
     @cached_property
     def _encoded(self) -> dict[str, list[Encoded]]:

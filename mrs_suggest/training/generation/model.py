@@ -36,7 +36,6 @@ BUILDERS = {TINY: build_tiny_generator, CONVOLUTIONAL: build_convolutional}
 
 
 def advice(options: SearchArguments, training: TrainingArguments, trains: bool) -> str:
-    """Advice for when memory runs out."""
     if not trains:
         return f"lower --decoding_batch_size (now {options.decoding_batch_size:,})"
     batch = training.per_device_train_batch_size
@@ -49,7 +48,6 @@ def advice(options: SearchArguments, training: TrainingArguments, trains: bool) 
 
 
 def generator_run(family: Family, options: SearchArguments, training: TrainingArguments) -> Run:
-    """The run of a generator, of any task."""
     return Run(
         family, options, training, steps=STEPS, lower_is_better=("perplexity", "loss"),
         advice=lambda trains: advice(options, training, trains),

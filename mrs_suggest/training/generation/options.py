@@ -5,22 +5,14 @@ from typing import ClassVar
 
 from transformers import Seq2SeqTrainingArguments
 
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, require_least
 from mrs_suggest.common.text.languages import find_language
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.retrieval.pruned_vocabulary import LEAST_PIECES
 from mrs_suggest.models.starting_points import FROM_SCRATCH
 from mrs_suggest.training.generation.decoder_options import DecoderArguments, with_decoder
 from mrs_suggest.training.generation.training import BEST_METRIC
-from mrs_suggest.training.options import (
-    RunArguments,
-    TrainerDefaults,
-    added_options,
-    is_given,
-    option,
-    require_least,
-    trains_lora,
-)
+from mrs_suggest.training.options import RunArguments, TrainerDefaults, added_options, is_given, option, trains_lora
 from mrs_suggest.training.reply.options import ReplyArguments
 from mrs_suggest.training.staple.options import STAPLE, StapleArguments
 
@@ -138,7 +130,7 @@ class GenerationTrainingArguments(TrainerDefaults, Seq2SeqTrainingArguments):
 
 def require_sound_remedies(options: RemedyArguments, language_model: str | None) -> None:
     """Refuse values out of their ranges, and options without their counterparts; the InputError names the option."""
-    require_least(options, "freeze_decoder_layers", 0)
+    require_least(options, 0, "freeze_decoder_layers")
     if trains_lora(options):
         for name in ("freeze_decoder_layers", "interpolate_start"):
             if is_given(options, name):
@@ -211,7 +203,7 @@ def resolved_search(options: GenerationArguments, texts: int) -> GenerationArgum
                 f"--keep_pieces: {options.model_name_or_path} is not an encoder (BERT, XLM-R), and only an encoder's "
                 "vocabulary is cut; leave it out."
             )
-        require_least(options, "keep_pieces", LEAST_PIECES)
+        require_least(options, LEAST_PIECES, "keep_pieces")
     return options
 
 

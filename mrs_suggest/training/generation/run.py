@@ -94,7 +94,6 @@ def _load(options: GenerationArguments, training: TrainingArguments) -> RunData:
 def make_trainer(
     generator: Generator, options: GenerationArguments, training: TrainingArguments, data: RunData
 ) -> GenerationTrainer:
-    """As `reply_trainer`, with what the remedies add."""
     trainer = reply_trainer(generator, options, training, data)
     if data.more_text:
         texts, sampler = data.more_text.train, trainer.sampler

@@ -63,7 +63,6 @@ class SmoothedLoss:
 
 
 def encode_sources(data: RunData, coder: TextCoder) -> tuple[Dataset, np.ndarray]:
-    """The training sources of a run; see `encode_pairs`."""
     languages = {source.config: source.language for source in data.plan.sources}
     return encode_pairs([(pairs, languages[config]) for config, pairs in data.sources.items()], coder)
 
@@ -144,8 +143,6 @@ class PairTrainer(OurTrainer, Seq2SeqTrainer):
 
 
 class GenerationTrainer(WatchesLanguages, DenoisingSteps, PairTrainer):
-    """The trainer of replies."""
-
     validation: list[LanguageData]
 
     def figures(self) -> dict[str, float]:

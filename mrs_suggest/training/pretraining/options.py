@@ -8,7 +8,7 @@ from transformers import TrainingArguments
 
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.texts.text_sources import PairSource, Reading, TextSource, languages_of
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, require_least
 from mrs_suggest.models.generation.tiny_generator import LAYERS
 from mrs_suggest.models.pretraining.future_ngrams import STREAMS
 from mrs_suggest.models.pretraining.masked_lm import SHARE
@@ -16,15 +16,7 @@ from mrs_suggest.models.pretraining.noising import SPAN_LENGTH, SPAN_SHARE, pars
 from mrs_suggest.models.retrieval.tiny import VOCABULARY
 from mrs_suggest.models.starting_points import TINY
 from mrs_suggest.training.generation.decoder_options import DecoderArguments, with_decoder
-from mrs_suggest.training.options import (
-    TrainerDefaults,
-    is_given,
-    option,
-    require_least,
-    require_one_of,
-    sound,
-    trains_lora,
-)
+from mrs_suggest.training.options import TrainerDefaults, is_given, option, require_one_of, sound, trains_lora
 from mrs_suggest.training.pretraining.texts import TextData, read_texts
 from mrs_suggest.training.sampling import BATCHES, WINDOW, require_alpha
 
@@ -144,7 +136,7 @@ def sound_pretraining(options: PretrainingArguments, training: TrainingArguments
     options = sound(options, training, METRICS, WITHOUT_EFFECT)
     _require_own(options)
     require_one_of("batches", options.batches, BATCHES)
-    require_least(training, "per_device_eval_batch_size", 1)
+    require_least(training, 1, "per_device_eval_batch_size")
     require_alpha(options.sampling_alpha)
     if options.text and options.languages != ["all"]:
         raise InputError("--languages: chooses among those of --data, and --text names its own; leave it out.")

@@ -77,7 +77,6 @@ KINDS = {
 
 
 def model_card(record: Record, repo_id: str | None = None, adapter: bool = False) -> str:
-    """README.md of a trained model."""
     figures, arguments, data = record["metrics"], record["arguments"], record["data"]
     what, own_front = KINDS[record["trainer"]]
     languages = list(figures["signatures"])
@@ -280,7 +279,6 @@ def _language(record: Record, code: str) -> dict[str, str]:
 
 
 def _speeds(record: Record, size: str, adapter: bool) -> str:
-    """Sizes and times, if they were measured."""
     answer = record["milliseconds"].get(MODEL)
     parts = [size, f"Answering a message of the test split took {answer:.1f} ms." if answer is not None else ""]
     parts += [] if adapter else [_export(*export) for export in record.get("exports", {}).items()]

@@ -71,7 +71,6 @@ class RunData:
     watched: dict[str, list[str]] = field(default_factory=dict)
 
     def by_language(self) -> dict[str, list[Dataset]]:
-        """The training sources by the language of their pairs."""
         found: dict[str, list[Dataset]] = {}
         for source in self.plan.sources:
             found.setdefault(source.language, []).append(self.sources[source.config])
@@ -86,7 +85,6 @@ class RunData:
         yield from self.more_text.texts() if self.more_text else ()
 
     def languages(self) -> list[str]:
-        """All that the model reads or writes, each once."""
         trained = [source.language for source in self.plan.sources]
         more = [*(self.more_text.train if self.more_text else ()), *self.watched]
         return list(dict.fromkeys([*trained, *self.plan.validation, *self.plan.test, *more]))

@@ -17,9 +17,8 @@ from mrs_suggest.common.io.lines import read_lines
 from mrs_suggest.common.io.manifest import has_hashes
 from mrs_suggest.common.text.predictions import SUGGESTIONS, predictions_name, read_predictions
 from mrs_suggest.models.model_folder import open_model_folder
-from mrs_suggest.models.saved.allowlist import CARD, EXPORTS, RECORD
 from mrs_suggest.models.saved.families import Family, family_of, write_record
-from mrs_suggest.models.saved.record import Record, as_json, read_record
+from mrs_suggest.models.saved.record import CARD, EXPORTS, RECORD, Record, as_json, read_record
 from mrs_suggest.models.starting_points import ADAPTER_RECORD
 from mrs_suggest.suggest.answering import Answerer, reply_texts
 

@@ -171,7 +171,6 @@ class TrainingPlan:
     test: tuple[str, ...]
 
     def facts(self) -> dict[str, str | float | list[str] | None]:
-        """Facts for the record of a run."""
         return {
             "setting": self.setting,
             "train": [source.config for source in self.sources],

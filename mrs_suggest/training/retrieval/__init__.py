@@ -1,7 +1,8 @@
 """Retrievers of replies: the dual encoder, its ranker and its exports."""
 
 from mrs_suggest.models.exports import ONNX_FILES
-from mrs_suggest.models.saved.allowlist import (
+from mrs_suggest.models.saved.families import Family, register
+from mrs_suggest.models.saved.record import (
     ADAPTER_OF_RUN,
     GUARD,
     INDEXES,
@@ -9,7 +10,6 @@ from mrs_suggest.models.saved.allowlist import (
     RANKER_GENERATOR,
     SENTENCE_TRANSFORMERS,
 )
-from mrs_suggest.models.saved.families import Family, register
 from mrs_suggest.models.starting_points import DETECTOR
 
 FAMILY = register(

@@ -17,7 +17,7 @@ from mrs_suggest.common.io.manifest import again
 from mrs_suggest.models.adapters import fingerprint, has_adapter
 from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.models.model_folder import open_model_folder
-from mrs_suggest.models.saved.allowlist import GENERATOR_FILES
+from mrs_suggest.models.saved.record import GENERATOR_FILES
 from mrs_suggest.models.starting_points import GENERATOR, GENERATOR_FOLDER
 from mrs_suggest.suggest.ranking.second_stage import write_replies
 from mrs_suggest.training.record import base_license

@@ -26,9 +26,8 @@ from mrs_suggest.common.io.files import atomic_folder
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.models.retrieval.dual_encoder import load_dual_encoder
 from mrs_suggest.models.retrieval.encode import encode_messages, encode_replies
-from mrs_suggest.models.saved.allowlist import CURVES, EXPORTS
 from mrs_suggest.models.saved.families import write_record
-from mrs_suggest.models.saved.record import read_record
+from mrs_suggest.models.saved.record import CURVES, EXPORTS, read_record
 from mrs_suggest.suggest.index.response_index import AXES, VECTORS, ResponseIndex, ResponseIndexes
 from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker
 from mrs_suggest.suggest.ranking.memory import principal_axes

@@ -1,7 +1,7 @@
 """The card of a generator of STAPLE, from its `run.json`, and the table that a run prints."""
 
 from mrs_suggest.common.report.cards import markdown_table
-from mrs_suggest.common.report.console import print_table
+from mrs_suggest.common.report.tables import print_table
 from mrs_suggest.common.text.text import interval_text, percent
 from mrs_suggest.models.saved.card import SHOWN, card_texts, licence_section, run_card
 from mrs_suggest.models.saved.record import Record
@@ -38,7 +38,6 @@ def staple_card(record: Record, repo_id: str | None = None, adapter: bool = Fals
 
 
 def drawn_of(plan: Record) -> str:
-    """The training data, in words."""
     parts = [TEXTS["drawn"][plan["draw"]].format(number=plan["number"])] if plan["draw"] else []
     parts += [f"{source['pairs']:,} general translations ({source['source']})" for source in plan["parallel"]]
     return "; ".join(parts)
@@ -53,7 +52,6 @@ def print_scores(record: Record) -> None:
 
 
 def _tables(record: Record) -> str:
-    """The tables of figures, in %, and what they are not of."""
     metrics = record["metrics"]
     header, rows = _rows(record)
     explained = [TEXTS["explained"].format(nbest=metrics["nbest"]), markdown_table(header, rows)]

@@ -52,7 +52,6 @@ class StapleData:
         return list(dict.fromkeys([*self.train, *self.parallel, *self.validation, *self.test]))
 
     def pairs(self) -> dict[str, Pairs]:
-        """The task's training pairs by language."""
         return {code: pairs_of(rows, self.draw, self.number, self.direction) for code, rows in self.train.items()}
 
     def texts(self) -> Iterator[str]:
@@ -128,7 +127,6 @@ def load_staple_data(options: GenerationArguments, seed: int, validates: bool) -
 
 
 def is_blind(rows: Dataset) -> bool:
-    """Whether a split has no accepted translations."""
     return not any(_counts(rows))
 
 

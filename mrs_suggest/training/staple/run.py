@@ -22,13 +22,10 @@ from mrs_suggest.training.staple.card import print_scores
 from mrs_suggest.training.staple.data import ENGLISH, load_staple_data
 from mrs_suggest.training.staple.options import COPIES, DIRECTIONS, DRAWS, FIRST, FROM_ENGLISH, PARALLEL_MODES, TOP
 from mrs_suggest.training.staple.training import answer_tests, make_staple_trainer
+from mrs_suggest.training.text_generation.run import RESUME_KEYS as TEXT_KEYS
 
 METRICS = ("weighted_f1", "perplexity", "loss")
-RESUME_KEYS = (
-    "task", "decoder", "decoder_layers", "keep_pieces", "sampling_alpha", "batches", "length_window",
-    "message_tokens", "reply_tokens", "max_train_examples", "freeze_embeddings", "freeze_decoder_layers",
-    "force_language_token", "right_to_left", "parallel_mode", "parallel_share",
-)  # fmt: skip
+RESUME_KEYS = (*TEXT_KEYS, "right_to_left", "parallel_mode", "parallel_share")
 
 
 def run(options: GenerationArguments, training: GenerationTrainingArguments) -> Record | None:

@@ -204,6 +204,5 @@ def _figures(scores: WeightedF1Scores) -> Record:
 
 
 def _write(path: Path, prompts: Dataset, texts: Mapping[str, Sequence[str]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     named = dict(zip(prompts["id"][:], prompts["prompt"][:], strict=True))
     write_staple_predictions(named, texts, path)

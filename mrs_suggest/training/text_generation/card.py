@@ -1,7 +1,7 @@
 """The card of a generator of another task than replies, from its `run.json`, and the table that a run prints."""
 
 from mrs_suggest.common.report.cards import markdown_table
-from mrs_suggest.common.report.console import print_table
+from mrs_suggest.common.report.tables import print_table
 from mrs_suggest.common.text.text import interval_text, percent
 from mrs_suggest.models.saved.card import SHOWN, card_texts, run_card
 from mrs_suggest.models.saved.record import Record
@@ -34,13 +34,11 @@ def task_card(record: Record, repo_id: str | None = None, adapter: bool = False)
 
 
 def print_scores(record: Record) -> None:
-    """Print the figures of a run: a row for each language."""
     header, rows = _rows(record)
     print_table(f"{record['plan']['task']}: BLEU-4 on test (95 % interval)", header, rows)
 
 
 def _rows(record: Record) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of the table of figures, in %."""
     systems: Record = record["metrics"]["systems"]
     rows = []
     for language in dict.fromkeys(code for found in systems.values() for code in found):

@@ -44,7 +44,6 @@ class TextData:
 
     @property
     def languages(self) -> list[str]:
-        """All languages that are read or written."""
         return list(dict.fromkeys([*self.train, *self.validation, *self.test]))
 
     @property
@@ -53,7 +52,6 @@ class TextData:
         return set(self.validation) <= set(self.train)
 
     def texts(self) -> Iterator[str]:
-        """Sources and targets of the training rows."""
         for rows in self.train.values():
             for column in COLUMNS:
                 yield from rows[column][:]
@@ -120,7 +118,6 @@ def _tested(source: PreparedData, task: TextTask, options: GenerationArguments, 
 
 
 def _own_files(options: GenerationArguments, task: TextTask) -> dict[str, Path]:
-    """`--train`: language -> file."""
     found = {language: Path(place) for language, place in own_files(options.train, "de=titles.de.jsonl").items()}
     for language, path in found.items():
         if language not in task.languages:

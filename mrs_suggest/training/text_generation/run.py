@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 from datasets import Dataset
 from tqdm import tqdm
@@ -118,7 +117,10 @@ def answer_tests(generator: Generator, data: TextData) -> Compared:
         "missing": [language for language in task.languages if language not in own],
         "lead_words": words,
     }
-    files = {task.file(language).as_posix(): partial(_write, texts=own) for language, own in texts.items()}
+    files = {
+        task.file(language).as_posix(): partial(atomic_write, text="".join(f"{text}\n" for text in own))
+        for language, own in texts.items()
+    }
     return Compared(figures, {task.name: 1000 * seconds / max(1, count)}, files, f"{PREDICTIONS}/{task.name}/")
 
 
@@ -128,11 +130,6 @@ def with_average(figures: Mapping[str, Record]) -> Record:
         return {}
     mean = sum(found["score"] for found in figures.values()) / len(figures)
     return {**figures, AVERAGE: {"score": mean, "languages": len(figures)}}
-
-
-def _write(path: Path, texts: Sequence[str]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    atomic_write(path, "".join(f"{text}\n" for text in texts))
 
 
 def run(options: GenerationArguments, training: GenerationTrainingArguments) -> Record | None:

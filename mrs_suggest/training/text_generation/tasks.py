@@ -10,8 +10,7 @@ from pathlib import PurePath
 from mrs_datasets.readers.xglue_files import predictions_path
 from mrs_metrics.xglue import aggregate, score_interval, score_task, xglue_signature
 from mrs_metrics.xglue_tasks import TASKS as XGLUE
-from mrs_suggest.common.errors import InputError
-from mrs_suggest.common.metric_errors import metric_errors
+from mrs_suggest.common.errors import InputError, metric_errors
 from mrs_suggest.models.saved.record import Record
 
 PREDICTIONS = "predictions"  # a folder of the run: a submission, as `mrs score --metric xglue_score` reads it
@@ -34,7 +33,6 @@ class TextTask:
 
     @property
     def option(self) -> str:
-        """Its name on the command line."""
         return self.name.lower()
 
     @property
@@ -72,7 +70,6 @@ class TextTask:
             return xglue_signature(self.name, language)
 
     def file(self, language: str) -> PurePath:
-        """The file of predictions in a run's folder."""
         return predictions_path(PREDICTIONS, self.name, language)
 
 

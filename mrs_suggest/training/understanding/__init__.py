@@ -1,7 +1,7 @@
 """The understanding tasks of XGLUE."""
 
-from mrs_suggest.models.saved.allowlist import ADAPTER_OF_RUN, TRANSFORMERS
 from mrs_suggest.models.saved.families import Family, register
+from mrs_suggest.models.saved.record import ADAPTER_OF_RUN, TRANSFORMERS
 
 FAMILY = register(
     Family(

@@ -4,7 +4,7 @@ from string import Template
 
 from mrs_metrics.xglue_tasks import TASKS
 from mrs_suggest.common.report.cards import markdown_table, read_template
-from mrs_suggest.common.report.console import print_table
+from mrs_suggest.common.report.tables import print_table
 from mrs_suggest.common.text.text import interval_text, percent
 from mrs_suggest.models.saved.card import SHOWN, base_model, card_texts, run_card
 from mrs_suggest.models.saved.record import Record

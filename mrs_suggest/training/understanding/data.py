@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,12 @@ from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.tasks.task_files import read_task_file
 from mrs_metrics.xglue_statistics import query_starts
 from mrs_metrics.xglue_tasks import require_label
-from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.errors import InputError, metric_errors
 from mrs_suggest.common.io.files import content_hash
-from mrs_suggest.common.metric_errors import metric_errors
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, sample_rows
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.understanding.text_rows import ANSWER, TAGS
-from mrs_suggest.training.options import own_files
+from mrs_suggest.training.options import asked_languages, own_files
 from mrs_suggest.training.understanding.options import ALL, MULTILANGUAGE, MULTITASK, UnderstandingArguments
 from mrs_suggest.training.understanding.tasks import Understanding
 
@@ -56,7 +56,6 @@ class Part:
         return " ".join(part for column in columns if (part := self.columns[column][number]))
 
     def texts(self) -> Iterator[str]:
-        """All that a model reads."""
         if self.task.kind == TAGS:
             yield from (" ".join(words) for words in self.columns[self.task.first[0]])
         else:
@@ -94,7 +93,6 @@ class UnderstandingData:
         }
 
     def facts(self) -> Record:
-        """Facts for the record of a run: the data and the rows used, and the plan."""
         rows: dict[str, dict[str, int]] = {}
         for split, parts in (("train", self.train), ("validation", self.validation), ("test", self.test)):
             for part in each(parts):
@@ -111,7 +109,6 @@ class UnderstandingData:
 
 
 def each(parts: Parts) -> Iterator[Part]:
-    """All parts, task by task."""
     return (part for of in parts.values() for part in of.values())
 
 
@@ -191,16 +188,9 @@ def _tested(
                 f"{data.name}: has no test split of {name} in any language; pass the folder that `mrs data prepare "
                 "xglue` wrote."
             )
-    if options.languages == ["all"]:
-        return have
-    known = {code for codes in have.values() for code in codes}
-    for code in options.languages:
-        if code not in known:
-            raise InputError(
-                f"--languages {code}: {data.name} has no test split of {' or '.join(have)} in it; it has "
-                f"{' '.join(dict.fromkeys(code for codes in have.values() for code in codes))}."
-            )
-    chosen = {name: [code for code in codes if code in options.languages] for name, codes in have.items()}
+    known = dict.fromkeys(chain.from_iterable(have.values()))
+    asked = asked_languages(options.languages, list(known), data.name, f"test split of {' or '.join(have)} in it")
+    chosen = {name: [code for code in codes if code in asked] for name, codes in have.items()}
     if empty := [name for name, codes in chosen.items() if not codes]:
         raise InputError(f"--languages: {empty[0]} is tested in {' '.join(have[empty[0]])}; name one of them.")
     return chosen

@@ -9,8 +9,8 @@ import numpy as np
 
 from mrs_metrics.xglue import XglueScores, aggregate, average_scores, score_interval, score_task
 from mrs_metrics.xglue_tasks import NO_TAG
+from mrs_suggest.common.errors import metric_errors
 from mrs_suggest.common.io.files import atomic_write
-from mrs_suggest.common.metric_errors import metric_errors
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.understanding import text_rows
@@ -112,7 +112,6 @@ def validation_figures(predictions: Predictions, parts: Parts) -> dict[str, floa
 
 def write_predictions(path: Path, part: Part, predictions: Sequence[Any]) -> None:
     """A file of a submission; see `mrs_datasets.readers.xglue_files`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     if part.task.kind == text_rows.ANSWER:
         answers: Mapping[str, Any] = dict(zip(part.columns["id"], predictions, strict=True))
         atomic_write(path, json.dumps(answers, ensure_ascii=False, indent=1) + "\n")

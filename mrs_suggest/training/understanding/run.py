@@ -45,7 +45,6 @@ RESUME_KEYS = (
 
 
 def collator_of(parts: UnderstandingParts, task: str) -> RowCollator:
-    """The batches of a task, as the model takes them."""
     return RowCollator(parts.tokenizer, task if parts.shared else None)
 
 

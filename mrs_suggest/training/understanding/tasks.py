@@ -52,7 +52,6 @@ class Understanding:
         return self.first[0] if self.kind == PAGE else None
 
     def config(self, language: str) -> str:
-        """The config of the prepared data set."""
         return f"{self.name.lower()}-{language}"
 
 

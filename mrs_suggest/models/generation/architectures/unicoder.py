@@ -143,7 +143,6 @@ def convert_state(
 
 
 def _config(weights: Mapping[str, Tensor], arguments: Mapping[str, Any], name: str) -> BartConfig:
-    """The configuration, from shapes and arguments."""
     vocab_size, width = matrix(weights, TABLE, name, MODEL)
     rows = matrix(weights, "encoder.embed_positions.weight", name, MODEL)[0]
     if vocab_size <= UNK or rows <= PAD + 1:

@@ -20,9 +20,15 @@ from torch import Tensor
 from mrs_suggest.common.batches import by_length
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.generation.architectures.prophetnet import may_cache, most_tokens
-from mrs_suggest.models.generation.decoding.allowed import Allowed
 from mrs_suggest.models.generation.decoding.hypotheses import Hypothesis, by_score
-from mrs_suggest.models.generation.decoding.search_steps import Processor, Record, Rules, no_defaults, processors_of
+from mrs_suggest.models.generation.decoding.search_steps import (
+    Allowed,
+    Processor,
+    Record,
+    Rules,
+    no_defaults,
+    processors_of,
+)
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.padding import padded
 

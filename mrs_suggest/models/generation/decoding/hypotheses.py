@@ -27,7 +27,6 @@ class Hypothesis(NamedTuple):
 
 
 def by_score(hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
-    """Hypotheses by score, the best first."""
     return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)
 
 

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from mrs_suggest.common.batches import by_length
-from mrs_suggest.models.generation.decoding.allowed import Allowed
 from mrs_suggest.models.generation.decoding.beam_search import (
     encoded,
     ends_and_pad,
@@ -18,7 +17,14 @@ from mrs_suggest.models.generation.decoding.beam_search import (
     require_room,
 )
 from mrs_suggest.models.generation.decoding.hypotheses import Hypothesis
-from mrs_suggest.models.generation.decoding.search_steps import Processor, Record, Rules, no_defaults, processors_of
+from mrs_suggest.models.generation.decoding.search_steps import (
+    Allowed,
+    Processor,
+    Record,
+    Rules,
+    no_defaults,
+    processors_of,
+)
 from mrs_suggest.models.generation.decoding.settings import Decoding, Sampling
 
 

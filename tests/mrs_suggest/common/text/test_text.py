@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mrs_suggest.common.errors import InputError, run_with_sentence
-from mrs_suggest.common.report.console import make_console
+from mrs_suggest.common.report.tables import make_console
 from mrs_suggest.common.text.text import is_blank, normalise_reply, visible, visible_json
 from tests.cases import cases
 
