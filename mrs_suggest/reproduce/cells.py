@@ -265,7 +265,7 @@ class States:
     def state(self, name: str) -> str:
         """One of `DONE`, `INTERRUPTED`, `FAILED`, `CHANGED` (with what differs) and `MISSING`."""
         place, run = place_of(name, self._setup), run_of(name, self._setup)
-        written = read_state(place)
+        written = read_note(place / STATE)
         if written is None:
             return MISSING
         differing = list(_differing(written.get("identity", {}), self.identity(name)))
@@ -278,10 +278,10 @@ class States:
         return FAILED if written.get("code") else MISSING
 
 
-def read_state(place: Path) -> Record | None:
-    """The runner's note about a cell; None if it cannot be read."""
+def read_note(path: Path) -> Record | None:
+    """What a file next to a run or in it says, such as the runner's note; None if it cannot be read."""
     try:
-        return dict(json.loads((place / STATE).read_text(encoding="utf-8")))
+        return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
 
