@@ -210,7 +210,7 @@ class States:
             return f"the configuration {spec.config} does not exist yet"
         trainers = setup.table.at(setup.scale).trainers
         if trainers and (spec.trainer or setup.table.trainer) not in trainers:
-            return f"the scale {setup.scale} is of {' and '.join(trainers)} alone"
+            return f"the scale {setup.scale} has only cells of {' and '.join(trainers)}"
         return ""
 
     def unavailable(self, name: str) -> str:

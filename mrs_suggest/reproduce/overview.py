@@ -101,13 +101,13 @@ class Overview:
         here, gpu, others = list[float | None](), list[float | None](), Counter[str]()
         cells, gpu_lacks = all_cells(part), lacks_gpu(part, self.scale)
         for name, cell in cells.items():
-            lacking = states.lacking(name)
+            lacking = {} if states.without_command(name) else states.lacking(name)
             self.missing |= lacking
             reason = "" if lacking else states.unavailable(name)
             if not lacking and not reason and states.state(name) == DONE:
                 others["finished"] += 1
                 continue
-            others.update([reason] if reason else [f"lack {one}" for one in lacking])
+            others.update([f"cannot run ({reason})"] if reason else [f"lack {one}" for one in lacking])
             seconds = estimates.seconds(states.identity(name), steps_of(cell, setup))
             if gpu_lacks and cell.spec.config:
                 gpu.append(seconds)

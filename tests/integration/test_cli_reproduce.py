@@ -60,9 +60,9 @@ def test_what_each_table_needs_is_listed(mrs: Mrs, tmp_path: Path, monkeypatch: 
         assert sentence in refused((done.returncode, done.stdout, done.stderr))
     assert not list(tmp_path.iterdir())
     (tmp_path / "en.tsv").write_text("hi\tyes\n", encoding="utf-8")
-    given = mrs("reproduce", "all", "--data", "coffee=.", "mrs=.", cwd=tmp_path).stdout
-    assert "  table coffee: 6 cells: 6 can run here\n" in given
-    assert "  table 3: 21 cells: 0 can run here, 21 need a GPU\n" in given
+    given = mrs("reproduce", "all", "--scale", "small", "--data", "mrs=.", cwd=tmp_path).stdout
+    assert "  table 3: 60 cells: 60 can run here\n" in given
+    assert "  table 4: 60 cells: 0 can run here, 60 cannot run (the scale small has only cells of retrieval)\n" in given
     timed = mrs("reproduce", "mrs", "--table", "1", "3", "--data", "mrs=.", "--estimate", cwd=tmp_path)
     assert timed.stdout == "  not timed: 1 cell, train no model\n  not timed: 21 cells, need a GPU\n"
     assert [path.name for path in tmp_path.iterdir()] == ["en.tsv"], "data are not prepared for cells that cannot run"
