@@ -82,7 +82,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> int:
     from mrs_suggest.reproduce.cells import Setup, all_cells, chosen_cells
-    from mrs_suggest.reproduce.overview import trial_lines
+    from mrs_suggest.reproduce.overview import trial_lines, why_not_timed
     from mrs_suggest.reproduce.preference import read_sheets
     from mrs_suggest.reproduce.processes import Stopped, StopSignals
     from mrs_suggest.reproduce.report import write_report
@@ -118,6 +118,10 @@ def _run(options: argparse.Namespace) -> int:
     sources = _named(options.data, "data", "NAME")
     try:
         with StopSignals() as signals:
+            if options.estimate:
+                setup = prepare_data(setup, sources, used, True, lambda line: None)
+                timed = [name for name, why in why_not_timed(setup, cells).items() if not why]
+                used = [data for name in timed for data in cells[name].spec.data_names(setup.scale)]
             setup = prepare_data(setup, sources, used, options.dry_run, say)
             if options.estimate:
                 _print_all(trial_lines(setup, cells, options.jobs))
@@ -162,11 +166,12 @@ def list_tables(options: argparse.Namespace) -> int:
     given = _named(options.data, "data", "NAME")
     if unknown := given.keys() - {name for table in tables.values() for name in table.data}:
         raise InputError(f"--data {min(unknown)}: no table has such data.")
-    _print_all(Overview(scale, CONFIGS).lines(tables))
+    output = options.output or Path("build") / "reproduce"
+    _print_all(Overview(scale, CONFIGS, output, given).lines(tables))
     for name, table in tables.items():
         if options.estimate and scale in table.scale_names():
             print(f"{name}, timed on this machine:", flush=True)
-            own = {"table": name, "printed": list(table.tables), "output": options.output and options.output / name}
+            own = {"table": name, "printed": list(table.tables), "output": output / name}
             own["data"] = [f"{one}={folder}" for one, folder in given.items() if one in table.data]
             if code := _run(argparse.Namespace(**{**vars(options), **own})):
                 return code

@@ -207,7 +207,7 @@ class States:
             return f"the configuration {spec.config} does not exist yet"
         trainers = setup.table.at(setup.scale).trainers
         if trainers and (spec.trainer or setup.table.trainer) not in trainers:
-            return f"the scale {setup.scale} is of {' and '.join(trainers)} alone"
+            return f"the scale {setup.scale} has only cells of {' and '.join(trainers)}"
         return ""
 
     def unavailable(self, name: str) -> str:
@@ -262,7 +262,7 @@ class States:
     def state(self, name: str) -> str:
         """One of `DONE`, `INTERRUPTED`, `FAILED`, `CHANGED` (with what differs) and `MISSING`."""
         place, run = place_of(name, self._setup), run_of(name, self._setup)
-        written = read_state(place)
+        written = read_note(place / STATE)
         if written is None:
             return MISSING
         differing = list(_differing(written.get("identity", {}), self.identity(name)))
@@ -275,10 +275,10 @@ class States:
         return FAILED if written.get("code") else MISSING
 
 
-def read_state(place: Path) -> Record | None:
-    """The runner's note about a cell; None if it cannot be read."""
+def read_note(path: Path) -> Record | None:
+    """What a file next to a run or in it says, such as the runner's note; None if it cannot be read."""
     try:
-        return dict(json.loads((place / STATE).read_text(encoding="utf-8")))
+        return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.saved.record import Record
-from mrs_suggest.reproduce.cells import Cell, Setup, read_state
+from mrs_suggest.reproduce.cells import STATE, Cell, Setup, read_note
 
 # Runs that agree in these options, and in the trainer, take the same time for a step.
 SAME = ("model_name_or_path", "global_batch_size", "per_device_train_batch_size", "mini_batch_size")
@@ -36,8 +36,8 @@ class Estimates:
 
     def __init__(self, output: Path) -> None:
         self._timed: list[Timed] = []
-        for place in sorted((output / "cells").glob("*")):
-            self.add(read_state(place) or {})
+        for path in sorted((output / "cells").glob(f"*/{STATE}")):
+            self.add(read_note(path) or {})
 
     def add(self, note: Record) -> None:
         """Take in what was measured of a run; failed and resumed ones are ignored."""

@@ -1,6 +1,5 @@
 """The page of a table: its figures next to the paper's, the paper's claims, curves and runs."""
 
-import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -9,7 +8,7 @@ from pathlib import Path
 from mrs_suggest.common.report.pages import Block, Bullets, Entry, Grid, Heading, Paragraph
 from mrs_suggest.common.text.text import interval_text
 from mrs_suggest.models.saved.record import CURVE_POINTS, CURVES, RECORD, Record
-from mrs_suggest.reproduce.cells import all_cells, place_of, read_state, run_of
+from mrs_suggest.reproduce.cells import STATE, all_cells, place_of, read_note, run_of
 from mrs_suggest.reproduce.claims import ClaimResult, Verdict
 from mrs_suggest.reproduce.comparisons import Comparisons
 from mrs_suggest.reproduce.preference import Preference
@@ -125,22 +124,14 @@ def claims_grid(claims: Sequence[ClaimResult]) -> Grid:
     return Grid([header[place] for place in kept], [[row[place] for place in kept] for row in rows], texts=True)
 
 
-def read_curves(run: Path) -> Record | None:
-    """The points of a run's curves; None for a run of an earlier version, which has only a picture."""
-    try:
-        return dict(json.loads((run / CURVE_POINTS).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
-
-
 def curves_of_rows(results: Results, grid: TableSpec) -> dict[str, dict[str, list[Record]]]:
-    """Row -> cell -> the curves of its runs."""
+    """Row -> cell -> the curves of its runs; a run of an earlier version has only a picture of them."""
     found: dict[str, dict[str, list[Record]]] = {}
     for row, column in grid.fields():
         place = grid.place(row, column)
         names = [name for _, name in results.names(place) if name in results.records]
-        curves = [points for name in names if (points := read_curves(run_of(name, results.setup))) is not None]
-        drawn = [points for points in curves if points["loss"] or any(points["validation"].values())]
+        curves = [read_note(run_of(name, results.setup) / CURVE_POINTS) for name in names]
+        drawn = [points for points in curves if points and (points["loss"] or any(points["validation"].values()))]
         if drawn:
             found.setdefault(row, {})[place.cell] = drawn
     return found
@@ -252,7 +243,7 @@ def _reasons(missing: Sequence[str], results: Results) -> Iterator[str]:
 
 def _run_row(results: Results, name: str, record: Record) -> list[str | Entry]:
     setup = results.setup
-    command = (read_state(place_of(name, setup)) or {}).get("command", "")
+    command = (read_note(place_of(name, setup) / STATE) or {}).get("command", "")
     hardware = record.get("hardware", {})
     machine = [str(hardware.get("machine", "")), f"{hardware['cores']} cores" if "cores" in hardware else ""]
     told = ", ".join(part for part in [*machine, *map(str, hardware.get("gpus", []))] if part)

@@ -13,20 +13,10 @@ from mrs_suggest.common.io.files import atomic_write
 from mrs_suggest.common.report.pages import Block, Grid, Picture, as_html, as_markdown
 from mrs_suggest.common.text.text import finite_json
 from mrs_suggest.models.saved.record import Record
+from mrs_suggest.reproduce import page
 from mrs_suggest.reproduce.cells import Setup
 from mrs_suggest.reproduce.claims import ClaimResult, check_claims
 from mrs_suggest.reproduce.comparisons import Comparisons, compare, grouped
-from mrs_suggest.reproduce.page import (
-    claim_blocks,
-    claims_grid,
-    curves_of_rows,
-    grids_of,
-    head_blocks,
-    leads_grid,
-    people_blocks,
-    run_blocks,
-    table_blocks,
-)
 from mrs_suggest.reproduce.pictures import draw_bars, draw_curves_of_rows, draw_table
 from mrs_suggest.reproduce.preference import Preference, preference
 from mrs_suggest.reproduce.results import ROW, Figure, Lead, Results
@@ -67,25 +57,25 @@ def write_report(setup: Setup, problems: Mapping[str, str], sheets: Record | Non
     table = setup.table
     drawn = _draw(report, setup.output)
     tables = list(_table_blocks(report, drawn))
-    page = [*tables, *run_blocks(report.results)]
+    blocks = [*tables, *page.run_blocks(report.results)]
     paths = [setup.output / f"{table.name}.{kind}" for kind in ("html", "md", "json")]
     print(as_markdown(tables), end="")
-    atomic_write(paths[1], as_markdown(page))
-    atomic_write(paths[0], as_html(page, setup.output, contents=True))
+    atomic_write(paths[1], as_markdown(blocks))
+    atomic_write(paths[0], as_html(blocks, setup.output, contents=True))
     content = finite_json(_record(report))
     atomic_write(paths[2], json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     return [*paths, *(setup.output / file for files in drawn.values() for file in files)]
 
 
 def _table_blocks(report: Report, drawn: Mapping[str, Mapping[str, str]]) -> Iterator[Block]:
-    yield from head_blocks(report.results)
+    yield from page.head_blocks(report.results)
     for name in report.results.setup.table.grids():
         leads = [lead for lead in report.leads if lead.table == name]
-        yield from table_blocks(report.results, name, report.of(name), leads, report.compared)
+        yield from page.table_blocks(report.results, name, report.of(name), leads, report.compared)
         yield from (Picture(file, shows) for file, shows in drawn.get(name, {}).items())
         if name in report.people:
-            yield from people_blocks(report.people[name])
-        yield from claim_blocks([claim for claim in report.claims if claim.table == name], report.of(name))
+            yield from page.people_blocks(report.people[name])
+        yield from page.claim_blocks([claim for claim in report.claims if claim.table == name], report.of(name))
 
 
 def _draw(report: Report, folder: Path) -> dict[str, dict[str, str]]:
@@ -105,7 +95,7 @@ def _draw(report: Report, folder: Path) -> dict[str, dict[str, str]]:
             people = report.people.get(name)
             draw_bars(grid, fields, people.shares if people else {}, folder / file)
         drawn[name] = {file: f"{grid.title}: {', '.join(grid.metrics.values())}"}
-        if name in table.tables and (rows := curves_of_rows(report.results, grid)):
+        if name in table.tables and (rows := page.curves_of_rows(report.results, grid)):
             curves = f"{table.name}-{slug}-curves.png"
             draw_curves_of_rows(rows, folder / curves)
             drawn[name][curves] = f"{grid.title}: training loss and validation of every run; circles: the kept step"
@@ -165,9 +155,9 @@ def printed_tables(record: Record, table: Table) -> dict[str, dict[str, str]]:
         parts = _by_metric(grid, [one for one in figures if one.table == name], compared)
         for column in dict.fromkeys(lead.column for lead in leads if lead.table == name):
             some = [lead for lead in leads if (lead.table, lead.column) == (name, column)]
-            parts[f"leads-{column}" if column else "leads"] = leads_grid(some)
+            parts[f"leads-{column}" if column else "leads"] = page.leads_grid(some)
         if some_claims := [claim for claim in claims if claim.table == name]:
-            parts["claims"] = claims_grid(some_claims)
+            parts["claims"] = page.claims_grid(some_claims)
         found[name] = {part: as_markdown([one]) for part, one in parts.items()}
     return found
 
@@ -182,5 +172,5 @@ def _by_metric(grid: TableSpec, figures: Sequence[Figure], compared: Comparisons
             columns={column: place for column, place in grid.columns.items() if column in columns},
             rows={row: place for row, place in grid.rows.items() if row in rows},
         )
-    made = [one for _, one in grids_of(grid, figures, compared)]
+    made = [one for _, one in page.grids_of(grid, figures, compared)]
     return dict(zip(grid.metrics, made, strict=True)) if grid.columns else {"all": made[0]}

@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -28,6 +27,7 @@ from mrs_suggest.reproduce.cells import DONE, INTERRUPTED, STATE, Cell, Setup, S
 from mrs_suggest.reproduce.estimates import Estimates, steps_of, told_duration, told_total
 from mrs_suggest.reproduce.processes import StopSignals, end_all, start
 from mrs_suggest.reproduce.table import EMBEDDED, FULL
+from mrs_suggest.training.record import TIMES
 
 LOG = "log.txt"
 LOCK = ".lock"
@@ -37,8 +37,6 @@ INTERVAL = 0.2  # seconds between two looks at the processes
 ENDING = 60  # seconds that what a killed command has left may take to notice it
 SECONDS_BETWEEN_LINES = 60
 THREADS = "OMP_NUM_THREADS"
-TIME = re.compile(r"time: (.+?) +[│|] +([\d.,]+) (s|min|h)\b")  # a row that `--estimate` prints
-SECONDS = {"s": 1, "min": 60, "h": 3600}
 Say = Callable[[str], None]
 
 
@@ -47,13 +45,13 @@ def prepare_data(setup: Setup, sources: Mapping[str, Path], used: Sequence[str],
 
     Args:
         sources: name -> a prepared folder, or one with the source files, which the table's command prepares.
-        used: the data sets that the chosen cells use.
+        used: the data sets that the chosen cells use; others stay as they are.
         dry: prepare nothing.
     """
     for name in sources:
         if name not in setup.table.data:
             raise InputError(f"--data {name}=...: expected one of {', '.join(setup.table.data) or 'none'}.")
-    found: dict[str, Path | None] = {}
+    found = dict(setup.data)
     for name in used:
         if name != EMBEDDED:
             found[name] = _prepared(setup, name, sources.get(name), dry, say)
@@ -113,21 +111,16 @@ def time_of_trial(setup: Setup, cell: Cell) -> tuple[Record, str]:
         config = Path(folder) / "config.yaml"
         config.write_text(yaml.safe_dump(cell.config(setup), allow_unicode=True), encoding="utf-8")
         words = [str(config) if one == str(cell.config_path(setup)) else one for one in cell.command(setup)[1:]]
-        log = Path(folder) / LOG
-        process = start([*_mrs(), *words, "--estimate"], log, False, {**environment(1), "PYTHONIOENCODING": "utf-8"})
+        log, times = Path(folder) / LOG, Path(folder) / "times.json"
+        process = start([*_mrs(), *words, "--estimate"], log, False, {**environment(1), TIMES: str(times)})
         try:
             code = process.wait()
         except BaseException:
             end_all([process])
             raise
-        rows = TIME.findall(log.read_text(encoding="utf-8", errors="replace"))
-        if code or not rows:
+        if code or not times.is_file():
             return {}, f"{cell.name} cannot be timed: {_last_line(log)}"
-    times = {name: float(value.replace(",", "")) * SECONDS[unit] for name, value, unit in rows}
-    steps = next(int(name.split()[0].replace(",", "")) for name in times if name.endswith(" steps"))
-    rest = sum(seconds for name, seconds in times.items() if name.startswith(("until", "test")))
-    total = sum(times.values())
-    return {"code": 0, "steps": steps, "training_seconds": total - rest, "seconds": total}, ""
+        return {"code": 0, **json.loads(times.read_text(encoding="utf-8"))}, ""
 
 
 def run_cells(

@@ -3,11 +3,14 @@
 Nothing is left behind: the trial has a temporary folder, and `--output_dir` is not looked at.
 """
 
+import json
 import math
+import os
 import resource
 import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -16,6 +19,7 @@ from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState,
 
 from mrs_suggest.common.report.tables import print_table
 from mrs_suggest.models.saved.record import Record
+from mrs_suggest.training.record import TIMES
 
 WARM_UP, TIMED = 5, 20  # steps: the first ones are slower
 LONG = 60.0  # seconds of a validation after which it is not measured a second time
@@ -78,6 +82,10 @@ def estimate(trainer: Trainer, model: nn.Module, facts: Record, start: float, te
     }
     device = torch.cuda.get_device_name() if training.device.type == "cuda" else training.device.type.upper()
     print_table(f"From {WARM_UP + TIMED} steps on {device}", ["", "estimate"], list(rows.items()))
+    if path := os.environ.get(TIMES):
+        seconds = list(times.values())
+        note = {"steps": steps, "training_seconds": sum(seconds[1:-1]), "seconds": sum(seconds)}
+        Path(path).write_text(json.dumps(note), encoding="utf-8")
 
 
 class _Trial(TrainerCallback):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from transformers import TrainerState, TrainingArguments
 
 IDENTITY = "resume.json"  # identifies the run of the checkpoints
+TIMES = "MRS_ESTIMATE"  # the environment variable that names a file for the seconds of `--estimate`
 LAST = ("last", "true", "True")
 COLOURS = ("#3caea3", "#ed553b", "#f6d55c", "#173f5f")  # of the validation figures
 

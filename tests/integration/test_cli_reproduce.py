@@ -39,12 +39,13 @@ def test_a_student_and_its_teacher_in_one_command(mrs: Mrs, tmp_path: Path) -> N
     assert "mrs train retrieval --config out/tiny/cells/student-42/tiny.yaml" in listed.stdout
 
 
-def test_what_each_table_needs_is_listed(mrs: Mrs, tmp_path: Path) -> None:
+def test_what_each_table_needs_is_listed(mrs: Mrs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     full = mrs("reproduce", "all", cwd=tmp_path).stdout
     assert "  table 3: 21 cells: 0 can run here, 21 need a GPU, 21 lack mrs\n" in full
     assert ", 21 lack mrs, 21 lack build/unicoder\n" in full
-    assert full.count("pass --data mrs=FOLDER (MRS is") == 1, "each reason once"
-    assert "rows that no cell fills in xcopa 5, xcopa 8: USE has no checkpoint" in full
+    assert full.count("\n  mrs: pass --data mrs=FOLDER (from its authors") == 1, "each reason once"
+    assert "\n  xcopa 5, xcopa 8: USE has no checkpoint" in full
     tables = ("families", "forgetting", "mrs", "retrieval", "staple", "xcopa", "xglue")
     assert all(f"\n{name}: " in f"\n{full}" for name in tables)
     tiny = mrs("reproduce", "all", "--scale", "tiny", cwd=tmp_path).stdout
@@ -58,6 +59,13 @@ def test_what_each_table_needs_is_listed(mrs: Mrs, tmp_path: Path) -> None:
         done = mrs("reproduce", "all", *words.split(), cwd=tmp_path)
         assert sentence in refused((done.returncode, done.stdout, done.stderr))
     assert not list(tmp_path.iterdir())
+    (tmp_path / "en.tsv").write_text("hi\tyes\n", encoding="utf-8")
+    given = mrs("reproduce", "all", "--scale", "small", "--data", "mrs=.", cwd=tmp_path).stdout
+    assert "  table 3: 60 cells: 60 can run here\n" in given
+    assert "  table 4: 60 cells: 0 can run here, 60 cannot run (the scale small has only cells of retrieval)\n" in given
+    timed = mrs("reproduce", "mrs", "--table", "1", "3", "--data", "mrs=.", "--estimate", cwd=tmp_path)
+    assert timed.stdout == "  not timed: 1 cell, train no model\n  not timed: 21 cells, need a GPU\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["en.tsv"], "data are not prepared for cells that cannot run"
 
 
 def test_a_cell_of_each_kind_is_timed(mrs: Mrs, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`--estimate` of several families, through their command; nothing is left behind."""
 
 import importlib
+import json
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -27,9 +28,14 @@ def test_an_estimate_tells_what_a_run_takes_and_leaves_nothing(
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MRS_ESTIMATE", "times.json")
     words = ["--data", prepared.folder, *FAMILIES[family], *SHORT, "--output_dir", "out", "--estimate"]
     assert importlib.import_module(f"mrs_trainers.{family}").main([str(word) for word in words]) == 0
-    assert [path.name for path in tmp_path.rglob("*")] == ["temporary"]
+    assert {path.name for path in tmp_path.iterdir()} == {"temporary", "times.json"}
+    assert not list(tmp_path.glob("temporary/mrs-*"))  # torch may have a cache there
+    times = json.loads(Path("times.json").read_text(encoding="utf-8"))
+    assert times["steps"] == 40
+    assert 0 < times["training_seconds"] < times["seconds"]
     lines = [line.split("│") for line in capsys.readouterr().out.splitlines() if "│" in line]
     told = {line[1].strip(): line[2].strip() for line in lines}
     counts = [int(told[name].replace(",", "")) for name in ("parameters", "trained parameters")]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import mrs_trainers
+import pyarrow.parquet as pq
 
 from mrs_suggest.reproduce.table import Place, Table, at_scale, read_table
 
@@ -30,6 +31,7 @@ TABLES = {
 }
 WORDS = ["rain", "sun", "wind", "snow", "dog", "cat", "bird", "fish", "tree", "leaf", "road", "bridge"]
 XCOPA = ["et", "ht", "id", "it", "qu", "sw", "ta", "th", "tr", "vi", "zh"]
+STOOD_FOR = [*(f"xnli-{code}" for code in ("ar", "bg", "el", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")), "ntg-ru"]
 
 
 class Row(NamedTuple):
@@ -106,11 +108,8 @@ def write_xcopa(folder: Path, draw: random.Random) -> None:
 def write_siqa(folder: Path, draw: random.Random) -> None:
     for split, count in (("train", 32), ("dev", 12)):
         rows = [
-            {
-                "context": sentence(draw),
-                "question": "Why?",
-                **{f"answer{one}": f"{sentence(draw)} {one}" for one in "ABC"},
-            }
+            {"context": sentence(draw), "question": "Why?"}
+            | {f"answer{one}": f"{sentence(draw)} {one}" for one in "ABC"}
             for _ in range(count)
         ]
         write(folder / f"{split}.jsonl", json_lines(rows))
@@ -122,9 +121,21 @@ def write_texts(folder: Path, draw: random.Random) -> None:
         write(folder / f"{name}.txt", "".join(f"{name} {n} {sentence(draw)}\n" for n in range(60)))
 
 
+def write_xglue(folder: Path, draw: random.Random) -> None:
+    """The generated tasks; for languages that they lack, English rows, of which `training` is read from files."""
+    from mrs_datasets.prepared.prepare import prepare
+
+    prepare("synthetic-xglue", [f"synthetic:{draw.randrange(1000)}"], folder)
+    for config in STOOD_FOR:
+        english, other = folder / "data" / f"{config[:-2]}en", folder / "data" / config
+        [test] = shutil.copytree(english, other, ignore=shutil.ignore_patterns("train-*")).glob("test-*")
+        write(folder / f"{config.replace('-', '.')}.jsonl", json_lines(pq.read_table(test).to_pylist()))
+
+
 MADE: dict[str, dict[str, Callable[[Path, random.Random], None]]] = {
     "mrs": {"mrs": write_mrs},
     "xcopa": {"xcopa": write_xcopa, "siqa": write_siqa, "texts": write_texts},
+    "xglue": {"xglue": write_xglue, "training": write_xglue},
 }
 
 
@@ -168,11 +179,11 @@ def run(name: str, patterns: Sequence[str]) -> bool:
         dict.fromkeys(f"{row.place.cell}/{table.cells[row.place.cell].seeds[0]}" for row in rows if row.place.cell)
     )
     tables = list(dict.fromkeys(row.table for row in rows))
-    chosen = ["--only", *cells] if cells else ["--page"]
-    words = [
-        "reproduce", name, "--scale", "tiny", "--table", *tables, *chosen, *made(name), "--output", str(FOLDER / name),
-    ]  # fmt: skip
     if cells:
+        words = [
+            "reproduce", name, "--scale", "tiny", "--table", *tables, "--only", *cells, *made(name),
+            "--output", str(FOLDER / name),
+        ]  # fmt: skip
         subprocess.run([sys.executable, "-m", "mrs_suggest.cli.main", *words], stdout=subprocess.DEVNULL, check=False)
     path = FOLDER / name / "tiny" / f"{name}.json"
     record = json.loads(path.read_text(encoding="utf-8")) if cells and path.is_file() else {"figures": []}
