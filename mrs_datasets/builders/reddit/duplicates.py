@@ -46,7 +46,7 @@ from mrs_datasets.builders.pipeline.stages import (
 from mrs_datasets.builders.pipeline.work_folder import writing
 from mrs_datasets.builders.reddit.alike import LEAST, OFTEN, SHINGLE, alike, count_words
 from mrs_datasets.builders.reddit.partition import mix, stable_hashes
-from mrs_datasets.builders.reddit.plan import KEPT, BucketPairs, Build, Outcomes, languages_with
+from mrs_datasets.builders.reddit.plan import KEPT, BucketPairs, Build, Outcomes, Part, in_parts, languages_with
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.io.storage import Location, local_file
 from mrs_suggest.common.text.text import normalise_reply
@@ -78,7 +78,6 @@ Keys = npt.NDArray[np.uint32]
 Rows = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
 Texts = Callable[[int], Sequence[str]]  # row -> its message and reply
-Part = list[tuple[Location, int, int, int]]  # file; pairs of the language before these, before in it; these
 Files = Mapping[Path, int]  # of `_gather`, with how many pairs each has
 Piece = tuple[int, int]  # a column of the keys, and which part of it
 Sample = tuple[int, str]  # a near duplicate, and what to show of it
@@ -102,8 +101,8 @@ def find_duplicates(
     shards = []
     for language, (target, number) in codes.items():
         parts = in_parts(pairs, language, FILE_PAIRS)
-        work = partial(duplicates_shard, [bucket for part in parts for bucket in part], language, samples, target)
-        shards.append(Shard(language, number, target, work))
+        whole = Part(tuple(own for part in parts for own in part.slices))
+        shards.append(Shard(language, number, target, partial(duplicates_shard, whole, language, samples, target)))
         if len(parts) > 1 and not (target.exists() and build.work.done(STAGE, language)):
             _search_together(parts, shards[-1], build, engine)
     counts = run_stage(build.work, STAGE, shards, engine, " pairs", scale=True)
@@ -138,21 +137,6 @@ def signature_file(pairs: Location) -> Location:
     return pairs.with_suffix(".signatures.npy")
 
 
-def in_parts(pairs: BucketPairs, language: str, size: int) -> list[Part]:
-    """The buckets of a language in parts of about `size` pairs, whatever the number of workers."""
-    total = sum(sum(kept.get(language, ())) for kept in pairs.values())
-    parts: dict[int, Part] = {}
-    before = 0
-    for path, kept in pairs.items():
-        of_part, start = Counter[int](), 0
-        for rows in filter(None, kept.get(language, ())):
-            of_part[(before + of_part.total()) * -(-total // size) // total] += rows
-        for number, rows in of_part.items():
-            parts.setdefault(number, []).append((path, before, start, rows))
-            before, start = before + rows, start + rows
-    return list(parts.values())
-
-
 # --- Shards -----------------------------------------------------------------------------------------------------------
 
 
@@ -160,7 +144,7 @@ def duplicates_shard(part: Part, language: str, samples: int, target: Location, 
     """Write the codes of a language's pairs, by bucket, to `target` (.npy); return counts and samples."""
     with local_file(target, "gathered") as path, writing(target):
         _gather(part, language, path)
-        pairs = _opened({path: sum(rows for *_, rows in part)})
+        pairs = _opened({path: part.pairs})
         exact, words = _exact_duplicates(pairs, language)
         pieces = list(product(range(COLUMNS - 2), parts_of(len(exact))))
         each = partial(advance, len(exact) // len(pieces))
@@ -176,7 +160,7 @@ def _search_together(parts: list[Part], shard: Shard, build: Build, engine: Engi
     gathered = {folder / f"{language}.{number}.pairs": part for number, part in enumerate(parts)}
     if any(not path.exists() or build.work.done(STAGE, path.name) is None for path in gathered):
         _remove_temporary(build, f"{language}.*.npy*")  # results of earlier files, which may have been damaged
-    files = {path: sum(rows for *_, rows in part) for path, part in gathered.items()}
+    files = {path: part.pairs for path, part in gathered.items()}
     run([Shard(at.name, files[at], at, partial(_gather_shard, part, language, at)) for at, part in gathered.items()])
     exact, words = _exact_duplicates(_opened(files), language)
     write_array(equal := folder / f"{language}.exact.npy", exact)
@@ -223,14 +207,14 @@ def _write_codes(exact: Marks, near: Iterable[Any], shown: list[Sample], samples
 
 def _gather(part: Part, language: str, path: Path) -> None:
     """Write the pairs of a part of a language: their numbers and keys, column by column, then their texts."""
-    pairs, done, end = sum(rows for *_, rows in part), 0, np.uint64(0)
+    pairs, done, end = part.pairs, 0, np.uint64(0)
     with path.open("wb") as file:  # written, not mapped, so that a full disk raises an error
 
         def write(place: int, piece: npt.NDArray[np.generic]) -> None:
             file.seek(place)
             file.write(np.ascontiguousarray(piece).tobytes())
 
-        for bucket, _, skipped, rows in part:
+        for bucket, _, skipped, rows in part.slices:
             table, start = read_pairs(bucket, language, [*_NUMBERS, "message", "reply"])
             table, start = table.slice(skipped, rows), start + skipped
             sides = [table[side].cast(pa.large_binary()).combine_chunks() for side in ("message", "reply")]

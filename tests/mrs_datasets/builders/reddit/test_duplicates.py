@@ -32,7 +32,6 @@ from mrs_datasets.builders.reddit.duplicates import (
     SAMPLES,
     duplicates_shard,
     find_duplicates,
-    in_parts,
     keyed_pairs,
     near_duplicates,
     sign_pairs,
@@ -40,7 +39,7 @@ from mrs_datasets.builders.reddit.duplicates import (
     signatures,
 )
 from mrs_datasets.builders.reddit.partition import stable_hashes
-from mrs_datasets.builders.reddit.plan import Build, Funnel, make_settings
+from mrs_datasets.builders.reddit.plan import Build, Funnel, Part, Slice, in_parts, make_settings
 from mrs_datasets.readers.sample import exchanges_of
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.storage import Location
@@ -126,20 +125,6 @@ def test_the_buckets_do_not_matter(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(module, "PART_PAIRS", 4)  # several parts
             assert codes_of(split, language) == found
-
-
-def test_parts_have_whole_buckets_and_about_as_many_pairs() -> None:
-    pairs: dict[Location, dict[str, list[int]]] = {Path(f"{n}"): {"en": [30], "sv": [n]} for n in range(11)}
-    parts = in_parts(pairs, "en", 100)
-    assert [sum(rows for *_, rows in part) for part in parts] == [90, 90, 90, 60]
-    assert [bucket for part in parts for bucket in part] == [(path, 30 * n, 0, 30) for n, path in enumerate(pairs)]
-    assert in_parts(pairs, "sv", 100) == [[(path, sum(range(n)), 0, n) for n, path in enumerate(pairs) if n]]
-    assert in_parts({Path("a"): {"en": [1000]}, Path("b"): {"en": [1]}}, "en", 100) == [
-        [(Path("a"), 0, 0, 1000)], [(Path("b"), 1000, 0, 1)],
-    ]  # fmt: skip
-    a, b = Path("a"), Path("b")
-    together = in_parts({a: {"en": [0, 30, 30, 30, 30, 30]}, b: {"de": [9], "en": [30] * 5}}, "en", 100)
-    assert together == [[(a, 0, 0, 120)], [(a, 120, 120, 30), (b, 150, 0, 60)], [(b, 210, 60, 90)]]
 
 
 def cut(path: Path) -> None:
@@ -328,7 +313,7 @@ def test_a_damaged_file_of_signatures_is_named(tmp_path: Path, harm: Callable[[P
     path = write_bucket(tmp_path / "1.arrow", ("en", "a", "b", 1), ("en", "c", "d", 2))
     harm(signature_file(path))
     with pytest.raises(InputError, match=r"1\.signatures\.npy: is damaged \(.*--resume"):
-        duplicates_shard([(path, 0, 0, 2)], "en", 0, tmp_path / "en.npy", lambda _: None)
+        duplicates_shard(Part((Slice(path, 0, 0, 2),)), "en", 0, tmp_path / "en.npy", lambda _: None)
     assert not list(tmp_path.glob(".*"))
     write_array(tmp_path / "en.npy", np.zeros(3, np.uint8))
     with pytest.raises(InputError, match="3 entries for 4 rows"):
