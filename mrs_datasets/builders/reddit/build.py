@@ -20,7 +20,7 @@ from mrs_suggest.common import __version__
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.storage import Location, is_unfinished, require_free, require_writable, size
 
-WORK = 7  # version of the work folder's layout and of the rules: increment it if either changes
+WORK = 8  # version of the work folder's layout and of the rules: increment it if either changes
 WRITTEN = "after-write"  # in the work folder: the data set before the passes
 # Parts of a work folder's identity on which months do not depend, and the settings in them.
 OF_PAIRS, OF_WRITING = "pairs", "writing"

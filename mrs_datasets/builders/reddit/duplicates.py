@@ -48,7 +48,7 @@ from mrs_datasets.builders.pipeline.stages import (
     write_array,
 )
 from mrs_datasets.builders.pipeline.work_folder import writing
-from mrs_datasets.builders.reddit.alike import LEAST, OFTEN, SHINGLE, alike, count_words
+from mrs_datasets.builders.reddit.alike import KANA, LEAST, LEAST_KANA, OFTEN, SHINGLE, alike, count_words
 from mrs_datasets.builders.reddit.partition import mix, stable_hashes
 from mrs_datasets.builders.reddit.plan import KEPT, BucketPairs, Build, Outcomes, Part, in_parts, languages_with
 from mrs_datasets.builders.reddit.repeated import Keys, Marks, Numbers, Rows, parts_of, repeated, take
@@ -329,7 +329,8 @@ def _halves(texts: Sequence[str]) -> Numbers:
     parts: list[str] = []
     for text in texts:
         for half in (len(text) // 2, (len(text) + 1) // 2):
-            parts += (text[:half], text[len(text) - half + 1 :]) if len(text) >= LEAST else (text, text)
+            long = len(text) >= LEAST or (len(text) >= LEAST_KANA and not KANA.isdisjoint(text))
+            parts += (text[:half], text[len(text) - half + 1 :]) if long else (text, text)
     return stable_hashes(pa.array(parts, pa.large_string())).reshape(-1, 4).T
 
 

@@ -22,7 +22,7 @@ from mrs_datasets.builders.pipeline.stages import Shard, Workers, read_codes, re
 from mrs_datasets.builders.pipeline.work_folder import WorkFolder
 from mrs_datasets.builders.reddit import duplicates as module
 from mrs_datasets.builders.reddit import repeated
-from mrs_datasets.builders.reddit.alike import OFTEN, count_words
+from mrs_datasets.builders.reddit.alike import KANA, OFTEN, count_words
 from mrs_datasets.builders.reddit.duplicates import (
     BANDS,
     COLUMNS,
@@ -46,12 +46,13 @@ from mrs_datasets.builders.reddit.duplicates import (
 )
 from mrs_datasets.builders.reddit.partition import stable_hashes
 from mrs_datasets.builders.reddit.plan import Build, Funnel, Part, Slice, in_parts, make_settings
-from mrs_datasets.readers.sample import exchanges_of
+from mrs_datasets.readers.sample import PACKAGE, exchanges_of
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.storage import Location
 from mrs_suggest.common.text.text import normalise_reply
 from tests.cases import cases
 
+HIRAGANA = "".join(map(chr, range(0x3041, 0x3094)))
 LONG = "I have been looking for a good recipe for lentil soup since last winter, does anybody here know one?"
 SIDES = st.sampled_from(["yes", "Yes!", "no", LONG, LONG + " Thanks", LONG.lower()])
 
@@ -462,10 +463,11 @@ def test_near_pairs_are_found_and_others_are_not() -> None:
     assert not found[1200:].any()
 
 
-def with_error(draw: random.Random, text: str) -> str:
+def with_error(draw: random.Random, text: str, letters: str = "abcdefghijklmnopqrstuvwxyz") -> str:
     """The text with one typing error: a letter changed, left out, inserted, or two exchanged."""
+    places = [place for place, letter in enumerate(text) if letters != HIRAGANA or letter in KANA]
     while True:
-        place, letter = draw.randrange(len(text)), draw.choice("abcdefghijklmnopqrstuvwxyz")
+        place, letter = draw.choice(places), draw.choice(letters)
         start, end = text[:place], text[place:]
         wrong = draw.choice(
             [start + letter + end[1:], start + end[1:], start + letter + end, start + end[1::-1] + end[2:]]
@@ -485,6 +487,19 @@ def test_chat_with_a_typing_error_on_each_side_is_found() -> None:
         shares[language] = found[len(chat) :].mean()
     assert statistics.mean(shares.values()) > 0.9, shares
     assert min(shares.values()) > 0.85, shares
+
+
+def test_japanese_chat_with_a_wrong_kana_on_each_side_is_found() -> None:
+    draw, chat = random.Random(5), {}
+    for block in (PACKAGE / "everyday" / "ja.txt").read_text(encoding="utf-8").split("\n\n"):
+        lines = [(line[:1], line.split("] ")[-1].lstrip("<> ")) for line in block.splitlines()]
+        sides = ([text for mark, text in lines if mark == side] for side in "><")
+        chat |= dict.fromkeys(pair for pair in zip(*sides, strict=False) if not any(map(KANA.isdisjoint, pair)))
+    some = draw.sample([*chat], 600)
+    wrong = [tuple(with_error(draw, side, HIRAGANA) for side in pair) for pair in some[:200]]
+    found = near([*some, *wrong], "ja")
+    assert not found[: len(some)].any()
+    assert found[len(some) :].mean() > 0.9
 
 
 @pytest.mark.parametrize(("language", "one", "other"), cases(__file__, "test_another_meaning_is_no_typing_error"))
