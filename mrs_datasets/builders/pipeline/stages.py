@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 Advance = Callable[[int], object]  # called with the number of units done since the last call
 ShardCounts: TypeAlias = Mapping[str, Any]  # plain JSON, with the names of its stage
+Bar: TypeAlias = "tqdm[Any] | None"
 POLL_SECONDS = 0.5
 
 
@@ -76,19 +77,10 @@ class Engine(Protocol):
 
 
 def run_stage(
-    work: WorkFolder,
-    stage: str,
-    shards: Sequence[Shard],
-    engine: Engine,
-    unit: str,
-    scale: bool = False,
-    bar: tqdm[Any] | None = None,
+    work: WorkFolder, stage: str, shards: Sequence[Shard], engine: Engine, unit: str, bar: Bar = None
 ) -> list[ShardCounts]:
-    """Do the remaining shards under one progress bar; return the counts of all; finished ones outlast an InputError.
-
-    Args:
-        bar: of a stage that is done in several calls, which stays open; None: these shards have their own.
-    """
+    """Do the remaining shards under one progress bar, which may be that of several calls; return the counts of all;
+    finished ones outlast an InputError."""
     found: dict[str, ShardCounts] = {}
     for shard in shards:
         whole = shard.output.exists() and (shard.second is None or shard.second.exists())
@@ -99,8 +91,8 @@ def run_stage(
     total = sum(shard.size for shard in shards)
     if bar is not None:
         bar.update(done)
-    own = tqdm(total=total, initial=done, desc=stage, unit=unit, unit_scale=scale) if bar is None else nullcontext(bar)
-    with own as shown:
+    own = tqdm(total=total, initial=done, desc=stage, unit=unit, unit_scale=total > 9999) if bar is None else None
+    with nullcontext(bar) if own is None else own as shown:
         for shard, counts in engine.do(left, shown):
             work.finish(stage, shard.name, counts)
             found[shard.name] = counts

@@ -50,7 +50,7 @@ from mrs_datasets.builders.pipeline.stages import (
 from mrs_datasets.builders.pipeline.work_folder import writing
 from mrs_datasets.builders.reddit.alike import KANA, LEAST, LEAST_KANA, OFTEN, SHINGLE, alike, count_words
 from mrs_datasets.builders.reddit.partition import mix, stable_hashes
-from mrs_datasets.builders.reddit.plan import KEPT, BucketPairs, Build, Outcomes, Part, in_parts, languages_with
+from mrs_datasets.builders.reddit.plan import KEPT, BucketPairs, Build, Outcomes, Part, languages_with
 from mrs_datasets.builders.reddit.repeated import Keys, Marks, Numbers, Rows, parts_of, repeated, take
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.io.storage import Location, local_file
@@ -103,7 +103,7 @@ def find_duplicates(
     with tqdm(total=sum(number for _, number in codes.values()), desc=STAGE, unit=" pairs", unit_scale=True) as bar:
         run = partial(run_stage, build.work, STAGE, engine=engine, unit=bar.unit, bar=bar)
         for language, (target, number) in codes.items():
-            parts = in_parts(pairs, language, FILE_PAIRS)
+            parts = Part.divide(pairs, language, FILE_PAIRS)
             whole = Part(tuple(own for part in parts for own in part.slices))
             shards.append(Shard(language, number, target, partial(duplicates_shard, whole, language, samples, target)))
             if len(parts) > 1 and not (target.exists() and build.work.done(STAGE, language)):

@@ -327,20 +327,20 @@ class Part:
     def pairs(self) -> int:
         return sum(own.rows for own in self.slices)
 
-
-def in_parts(pairs: BucketPairs, language: str, size: int) -> list[Part]:
-    """The buckets of a language in parts of about `size` pairs, whatever the number of workers."""
-    total = sum(sum(kept.get(language, ())) for kept in pairs.values())
-    parts: dict[int, list[Slice]] = {}
-    before = 0
-    for path, kept in pairs.items():
-        of_part, start = Counter[int](), 0
-        for rows in filter(None, kept.get(language, ())):
-            of_part[(before + of_part.total()) * -(-total // size) // total] += rows
-        for number, rows in of_part.items():
-            parts.setdefault(number, []).append(Slice(path, before, start, rows))
-            before, start = before + rows, start + rows
-    return [Part(tuple(slices)) for slices in parts.values()]
+    @classmethod
+    def divide(cls, pairs: BucketPairs, language: str, size: int) -> list[Part]:
+        """The buckets of a language in parts of about `size` pairs, whatever the number of workers."""
+        total = sum(sum(kept.get(language, ())) for kept in pairs.values())
+        parts: dict[int, list[Slice]] = {}
+        before = 0
+        for path, kept in pairs.items():
+            of_part, start = Counter[int](), 0
+            for rows in filter(None, kept.get(language, ())):
+                of_part[(before + of_part.total()) * -(-total // size) // total] += rows
+            for number, rows in of_part.items():
+                parts.setdefault(number, []).append(Slice(path, before, start, rows))
+                before, start = before + rows, start + rows
+        return [cls(tuple(slices)) for slices in parts.values()]
 
 
 # --- The funnel -----------------------------------------------------------------------------------------------------

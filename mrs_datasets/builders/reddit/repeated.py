@@ -24,11 +24,7 @@ def parts_of(number: int) -> range:
 
 
 def repeated(
-    values: Sequence[Numbers | Keys],
-    arrival: Sequence[Numbers],
-    parts: range,
-    folder: Path,
-    without: Marks | None = None,
+    values: Sequence[Numbers | Keys], arrival: Sequence[Numbers], parts: range, folder: Path, skip: Marks | None = None
 ) -> Iterator[tuple[Rows, Marks]]:
     """Positions (m,) of the pairs that share their value with others, value by value; (m,), true for the first ones.
 
@@ -39,7 +35,7 @@ def repeated(
     number, start, runs = len(parts_of(sum(map(len, values)))), 0, []
     with TemporaryFile(dir=folder) as file:
         for scanned in values:
-            kept = True if without is None else ~without[start : start + len(scanned)]
+            kept = True if skip is None else ~skip[start : start + len(scanned)]
             run, cuts = _by_part(scanned, kept, parts, number)
             if len(parts) > 1 and len(run):
                 file.write(run.data)  # not mapped, so that a full disk raises an error

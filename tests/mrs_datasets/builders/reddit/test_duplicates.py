@@ -45,7 +45,7 @@ from mrs_datasets.builders.reddit.duplicates import (
     signatures,
 )
 from mrs_datasets.builders.reddit.partition import stable_hashes
-from mrs_datasets.builders.reddit.plan import Build, Funnel, Part, Slice, in_parts, make_settings
+from mrs_datasets.builders.reddit.plan import Build, Funnel, Part, Slice, make_settings
 from mrs_datasets.readers.sample import PACKAGE, exchanges_of
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.storage import Location
@@ -82,7 +82,7 @@ def codes_of(paths: list[Path], language: str) -> dict[int, int]:
     target = paths[0].parent / f"{language}.npy"
     tables = [read_pairs(path, language, ["order"])[0] for path in paths]
     pairs = {path: {language: [found.num_rows]} for path, found in zip(paths, tables, strict=True)}
-    [part] = in_parts(pairs, language, 1 << 20)
+    [part] = Part.divide(pairs, language, 1 << 20)
     counts = duplicates_shard(part, language, 1, target, lambda _: None)
     orders = np.concatenate([found["order"].to_numpy() for found in tables])
     codes = read_codes(target, len(orders))

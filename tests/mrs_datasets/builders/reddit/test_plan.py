@@ -12,9 +12,9 @@ import pytest
 from mrs_datasets.builders.pipeline.work_folder import MARKER, work_place
 from mrs_datasets.builders.reddit import plan
 from mrs_datasets.builders.reddit.plan import (
+    Part,
     begun_buckets,
     find_dumps,
-    in_parts,
     make_build_plan,
     make_settings,
     read_months,
@@ -149,14 +149,14 @@ def test_values_out_of_range_name_their_flag(changes: dict[str, Any], words: str
 
 def test_parts_have_whole_buckets_and_about_as_many_pairs() -> None:
     pairs: dict[Location, dict[str, list[int]]] = {Path(f"{n}"): {"en": [30], "sv": [n]} for n in range(11)}
-    parts = in_parts(pairs, "en", 100)
+    parts = Part.divide(pairs, "en", 100)
     assert [part.pairs for part in parts] == [90, 90, 90, 60]
     assert [own for part in parts for own in part.slices] == [(path, 30 * n, 0, 30) for n, path in enumerate(pairs)]
-    [swedish] = in_parts(pairs, "sv", 100)
+    [swedish] = Part.divide(pairs, "sv", 100)
     assert [*swedish.slices] == [(path, sum(range(n)), 0, n) for n, path in enumerate(pairs) if n]
     a, b = Path("a"), Path("b")
-    uneven = in_parts({a: {"en": [1000]}, b: {"en": [1]}}, "en", 100)
+    uneven = Part.divide({a: {"en": [1000]}, b: {"en": [1]}}, "en", 100)
     assert [part.slices for part in uneven] == [((a, 0, 0, 1000),), ((b, 1000, 0, 1),)]
-    together = in_parts({a: {"en": [0, 30, 30, 30, 30, 30]}, b: {"de": [9], "en": [30] * 5}}, "en", 100)
+    together = Part.divide({a: {"en": [0, 30, 30, 30, 30, 30]}, b: {"de": [9], "en": [30] * 5}}, "en", 100)
     slices = [part.slices for part in together]
     assert slices == [((a, 0, 0, 120),), ((a, 120, 120, 30), (b, 150, 0, 60)), ((b, 210, 60, 90),)]
