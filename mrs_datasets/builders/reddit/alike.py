@@ -4,6 +4,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from difflib import SequenceMatcher
+from functools import cache
 from itertools import chain
 from os.path import commonprefix
 
@@ -30,11 +31,17 @@ def count_words(texts: Iterable[str], language: str) -> Counter[str]:
 
     And each of the `_sequences` of words with kana; those in `mrs-everyday`, which has no errors, count as common.
     """
+    lines, counts = _everyday(language)
+    return counts + Counter(chain.from_iterable(map(_different_words, {*texts} - lines)))
+
+
+@cache
+def _everyday(language: str) -> tuple[frozenset[str], Counter[str]]:
+    """The lines of `mrs-everyday` in a language, and their words and sequences, as in `count_words`."""
     own = PACKAGE / "everyday" / f"{language}.txt"
-    lines = own.read_text(encoding="utf-8").splitlines() if own.is_file() else []
-    counts = Counter(chain.from_iterable(map(_different_words, {*texts, *lines})))
-    counts.update({entry: OFTEN for line in lines for entry in _different_words(line) if entry[0] == _MARK})
-    return counts
+    lines = frozenset(own.read_text(encoding="utf-8").splitlines() if own.is_file() else ())
+    counts = Counter(chain.from_iterable(map(_different_words, lines)))
+    return lines, counts + Counter({entry: OFTEN for entry in counts if entry[0] == _MARK})
 
 
 def alike(one: str, other: str, counts: Counter[str], language: str) -> bool:
