@@ -73,7 +73,7 @@ COLUMNS = BANDS + 16 + 2  # of the keys: bands; halves; and which letters of eac
 _KEYS_AT = 8 * (len(_NUMBERS) + 1)  # in a gathered file: bytes of numbers, per pair
 _TEXTS_AT = _KEYS_AT + 4 * COLUMNS  # and of keys
 BATCH_PAIRS = 1 << 10  # hashed together: the temporary arrays stay in the processor's cache
-# The files in a work folder depend on these and on `COLUMNS`: increment build.WORK if one of them changes.
+# Files in a work folder depend on these, `COLUMNS` and `repeated.PART_PAIRS`: if one changes, increment build.WORK.
 VOCABULARY = 1 << 16  # pairs whose words are counted; a word of two of their texts is not a typing error
 FILE_PAIRS = 1 << 23  # gathered in a file, and read together: .2 GB
 SCANS = 4  # of a column of keys, by as many shards

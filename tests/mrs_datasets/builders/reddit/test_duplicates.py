@@ -224,7 +224,7 @@ def test_a_language_that_workers_share_has_the_same_codes_and_samples(
 def test_the_search_has_one_bar_which_ends_at_all_pairs(large: Large, monkeypatch: pytest.MonkeyPatch) -> None:
     bars = []
 
-    class Bar(tqdm):  # type: ignore[type-arg]
+    class Bar(tqdm):
         def __init__(self, *values: Any, **options: Any) -> None:
             super().__init__(*values, **options)
             bars.append(self)
