@@ -256,7 +256,7 @@ def extrapolate(
             total, search = sum(hours.values()), hours.get("duplicates", 0.0)
             parts = comments * pairs / PART_PAIRS
             written = efficiency(shared["writing"], WORKERS, parts, of_comment + of_part * parts / comments)
-            pieces = (duplicates.COLUMNS - 2) * math.ceil(comments * pairs / duplicates.PART_PAIRS)
+            pieces = len(duplicates.pieces_of(math.ceil(comments * pairs)))
             searched = efficiency(shared["searching"], WORKERS, pieces)
             evenly = hours["pairs"] + hours["write"] / written + search / searched
             wall = hours["months"] / min(WORKERS, months) + evenly / WORKERS

@@ -42,7 +42,7 @@ def paired(folder: Path, profile: str) -> tuple[Any, Any, Any]:
 def write_twice(folder: Path, pairs_of_part: int) -> dict[str, Any]:
     """CPU-seconds of writing with one and with two workers."""
     from mrs_datasets.builders.reddit import write
-    from mrs_datasets.builders.reddit.plan import languages_with
+    from mrs_datasets.builders.reddit.plan import Part, languages_with
 
     running, buckets, outcomes = paired(folder, "paper")
     write.PART_PAIRS = pairs_of_part
@@ -54,7 +54,7 @@ def write_twice(folder: Path, pairs_of_part: int) -> dict[str, Any]:
         return {path.relative_to(out): path.read_bytes() for path in out.rglob("*.parquet")}
 
     languages = languages_with(outcomes, running.settings.min_examples)
-    parts = sum(len(write.in_parts(buckets, language, pairs_of_part)) for language in languages)
+    parts = sum(len(Part.divide(buckets, language, pairs_of_part)) for language in languages)
     return {"pairs": outcomes.total(), "parts": parts, **twice(running, write.STAGE, job)}
 
 

@@ -208,7 +208,7 @@ def apply_passes(
         work.finish(each.name, SOURCE, source)
         if last or not same or not (target / REPORT).is_file():
             shards = each.shards(data, folder, cache or work.scratch / ANSWERS)
-            counts = run_stage(work, each.name, shards, Workers(1), " texts", scale=True)
+            counts = run_stage(work, each.name, shards, Workers(1), " texts")
             remove_leftovers(target, "partial")
             with atomic_target(target, overwrite or not last, REPORT, RESUME) as place, writing(target):
                 report, entry = each.write(data, shards, counts, place)

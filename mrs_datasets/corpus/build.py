@@ -140,7 +140,7 @@ def _run_stages(corpus: Corpus, settings: CorpusSettings, work: WorkFolder, engi
     """Run the stages that are divided into shards; finished shards are not run again."""
 
     def run(stage: str, shards: Sequence[Shard], unit: str) -> list[ShardCounts]:
-        return run_stage(work, stage, shards, engine, unit, scale=True)
+        return run_stage(work, stage, shards, engine, unit)
 
     def targets(stage: str) -> list[Location]:
         folder = work.stage(stage)

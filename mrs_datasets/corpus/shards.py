@@ -20,8 +20,8 @@ from mrs_datasets.builders.pipeline.stages import (
     write_batches,
 )
 from mrs_datasets.builders.pipeline.work_folder import writing
-from mrs_datasets.builders.reddit.duplicates import parts_of, repeated
 from mrs_datasets.builders.reddit.plan import LOW_SCORE, UNKNOWN_LANGUAGE
+from mrs_datasets.builders.reddit.repeated import parts_of, repeated
 from mrs_datasets.corpus.lines import LineRules, clean_lines, line_keys
 from mrs_datasets.corpus.ngrams import CharacterModel
 from mrs_datasets.corpus.settings import IdentifierFile
@@ -78,7 +78,7 @@ def _batches(path: Location, advance: Advance = lambda _: None, digest: Any = No
 def duplicates_shard(cleaned: Sequence[Location], target: Location, lines: int, advance: Advance) -> dict[str, int]:
     """Write which lines of a language's files, one after the other, repeat an earlier one: (lines,) bytes, 1 if so.
 
-    Memory: 1 byte per line, and what `duplicates.PART_PAIRS` take. Temporary disk space: 8 bytes per line.
+    Memory: 1 byte per line, and what `repeated.PART_PAIRS` take. Temporary disk space: 20 bytes per line.
     """
     codes = np.zeros(lines, dtype=np.uint8)
     with local_file(target, "keys") as path:
@@ -89,8 +89,7 @@ def duplicates_shard(cleaned: Sequence[Location], target: Location, lines: int, 
                         file.write(batch["key"].to_numpy())
             mapped = np.array_split(np.memmap(path, np.uint64, "r"), len(parts_of(lines)))
             with writing(target):
-                for part in parts_of(lines):
-                    rows, opens = repeated(mapped, [], part)
+                for rows, opens in repeated(mapped, [], parts_of(lines), path.parent):
                     codes[rows[~opens]] = 1
             del mapped
     write_array(target, codes)

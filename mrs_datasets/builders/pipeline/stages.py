@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 Advance = Callable[[int], object]  # called with the number of units done since the last call
 ShardCounts: TypeAlias = Mapping[str, Any]  # plain JSON, with the names of its stage
+Bar: TypeAlias = "tqdm[Any] | None"
 POLL_SECONDS = 0.5
 
 
@@ -76,9 +77,10 @@ class Engine(Protocol):
 
 
 def run_stage(
-    work: WorkFolder, stage: str, shards: Sequence[Shard], engine: Engine, unit: str, scale: bool = False
+    work: WorkFolder, stage: str, shards: Sequence[Shard], engine: Engine, unit: str, bar: Bar = None
 ) -> list[ShardCounts]:
-    """Do the remaining shards under one progress bar; return the counts of all; finished ones outlast an InputError."""
+    """Do the remaining shards under one progress bar, which may be that of several calls; return the counts of all;
+    finished ones outlast an InputError."""
     found: dict[str, ShardCounts] = {}
     for shard in shards:
         whole = shard.output.exists() and (shard.second is None or shard.second.exists())
@@ -87,8 +89,11 @@ def run_stage(
     left = [shard for shard in shards if shard.name not in found]
     done = sum(shard.size for shard in shards if shard.name in found)
     total = sum(shard.size for shard in shards)
-    with tqdm(total=total, initial=done, desc=stage, unit=unit, unit_scale=scale) as bar:
-        for shard, counts in engine.do(left, bar):
+    if bar is not None:
+        bar.update(done)
+    own = tqdm(total=total, initial=done, desc=stage, unit=unit, unit_scale=total > 9999) if bar is None else None
+    with nullcontext(bar) if own is None else own as shown:
+        for shard, counts in engine.do(left, shown):
             work.finish(stage, shard.name, counts)
             found[shard.name] = counts
     return [found[shard.name] for shard in shards]

@@ -9,8 +9,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -61,6 +61,7 @@ class WorkFolder:
         self.scratch = _own_scratch(folder)
         self._shared: dict[str, Any] = {}  # what all processes that share the work have in common
         self._lock: IO[str] | None = None
+        self._finished = False  # whether any shard is known to be done
         self.changed = ""
         if shared and not isinstance(folder, Path):  # the whole build empties its scratch folder when it begins
             self.scratch = self.scratch.with_name(f"{self.scratch.name}-{os.getpid()}")
@@ -166,7 +167,9 @@ class WorkFolder:
 
     def done(self, stage: str, shard: str) -> dict[str, Any] | None:
         """The counts of a finished shard."""
-        return _read(self.folder / stage / f"{shard}.json")
+        counts = _read(self.folder / stage / f"{shard}.json")
+        self._finished |= counts is not None
+        return counts
 
     def finish(self, stage: str, shard: str, counts: Mapping[str, object]) -> None:
         """Mark a shard as done, after its output is complete."""
@@ -174,6 +177,20 @@ class WorkFolder:
         path = self.folder / stage / f"{shard}.json"
         with writing(path):
             write_text(path, json.dumps(counts, ensure_ascii=False) + "\n")
+        self._finished = True
+
+    @contextmanager
+    def kept_after_errors(self) -> Iterator[None]:
+        """Make an InputError in the block say where finished work is kept; if there is none, remove the folder."""
+        try:
+            yield
+        except InputError as error:
+            if not self._finished:
+                with suppress(OSError):
+                    self.remove()
+            elif "--resume" not in str(error):
+                raise InputError(f"{error} Finished work is kept in {self.folder}; {RESUME}.") from None
+            raise
 
     def hold(self, stage: str, shard: str) -> IO[str] | None:
         """Keep other processes from the shard until the result is closed, or this one ends; else an InputError."""

@@ -4,6 +4,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from difflib import SequenceMatcher
+from functools import cache
 from itertools import chain
 from os.path import commonprefix
 
@@ -14,27 +15,42 @@ from mrs_suggest.common.text.text import Table, normalise_reply
 THRESHOLD = 0.8  # the Jaccard index of the shingles of long texts that are alike
 SHINGLE = 5  # characters; a shorter text has one shingle, itself
 OFTEN, RATIO = 5, 100  # a rare word is in fewer texts, or in less than a hundredth as many as the word in its place
-LEAST = 6  # letters of a text that may have a typing error
+LEAST, LEAST_KANA = 6, 4  # letters of a text that may have a typing error; of one with kana
 NAMELESS = "de"  # where nouns are capitalised as names are
 _SIGNS = Table(lambda c: "'" if c in "'’" else None if c != " " and unicodedata.category(c)[0] in "PZC" else c)
 _VOWELS = frozenset("aeiouаеиоуыюя")
+KANA = frozenset(map(chr, (*range(0x3041, 0x3097), *range(0x30A1, 0x30FB), 0x30FC)))
+_PARTICLES = frozenset("かがでとなにねのはへもやよわを")
+_MARK = "_"  # begins a sequence of letters, and no word
+_SHAPE, _OTHERS = Table(lambda c: c if c in KANA else "漢"), Table(lambda c: None if c in KANA else c)
 _NEGATIONS = frozenset(read_packaged("mrs_datasets.builders.reddit", "negations.yaml"))
 
 
 def count_words(texts: Iterable[str], language: str) -> Counter[str]:
-    """How many of the different texts, and of those of `mrs-everyday` in the language, have each word."""
+    """How many of the different texts, and of those of `mrs-everyday` in the language, have each word.
+
+    And each of the `_sequences` of words with kana; those in `mrs-everyday`, which has no errors, count as common.
+    """
+    lines, counts = _everyday(language)
+    return counts + Counter(chain.from_iterable(map(_different_words, {*texts} - lines)))
+
+
+@cache
+def _everyday(language: str) -> tuple[frozenset[str], Counter[str]]:
+    """The lines of `mrs-everyday` in a language, and their words and sequences, as in `count_words`."""
     own = PACKAGE / "everyday" / f"{language}.txt"
-    lines = own.read_text(encoding="utf-8").splitlines() if own.is_file() else []
-    return Counter(chain.from_iterable(map(_different_words, {*texts, *lines})))
+    lines = frozenset(own.read_text(encoding="utf-8").splitlines() if own.is_file() else ())
+    counts = Counter(chain.from_iterable(map(_different_words, lines)))
+    return lines, counts + Counter({entry: OFTEN for entry in counts if entry[0] == _MARK})
 
 
 def alike(one: str, other: str, counts: Counter[str], language: str) -> bool:
     """Whether texts are equal up to case and punctuation, have one typing error, or are long and nearly equal.
 
     A typing error is a letter too many, too few or wrong, or two that are exchanged, if it makes a word rare: `counts`
-    has how many texts have a word. No other word may be replaced. Texts whose `jaccard` index is at least `THRESHOLD`
-    may also have several such errors and added words. Texts with different numbers, symbols, negations or capitalised
-    words (those may be names) are not alike.
+    has how many texts have a word. In Japanese, see `kana_error`. No other word may be replaced. Texts whose `jaccard`
+    index is at least `THRESHOLD` may also have several such errors and added words. Texts with different numbers,
+    symbols, negations or capitalised words (those may be names) are not alike.
     """
     letters, others = normalise_reply(one), normalise_reply(other)
     if letters == others:
@@ -47,6 +63,10 @@ def alike(one: str, other: str, counts: Counter[str], language: str) -> bool:
         gone, come = before[start:end], after[begin:stop]
         words, negated = (*gone, *come), not _NEGATIONS.isdisjoint((*gone, *come))
         if tag == "equal":
+            continue
+        if tag == "replace" and not KANA.isdisjoint("".join(words)):
+            if not kana_error("".join(gone), "".join(come), counts):
+                return False
             continue
         named = language != NAMELESS and any((*names[start:end], *more[begin:stop]))
         if named or not all(word.replace("'", "").isalpha() for word in words):
@@ -63,17 +83,35 @@ def alike(one: str, other: str, counts: Counter[str], language: str) -> bool:
 def one_error(one: str, other: str) -> bool:
     """Whether words are equal, or become so by one letter: inserted, left out, changed, or exchanged with the next.
 
-    Another vowel at the end is another form of the word.
+    Another vowel at the end is another form of the word, and another particle another sentence (in Japanese, where only
+    kana are letters, since others are converted).
     """
     for _ in range(2):  # what begins alike, then what ends alike
-        start = len(commonprefix((one, other)))  # noqa: RUF071
-        one, other = one[start:][::-1], other[start:][::-1]
+        shared = commonprefix((one, other))  # noqa: RUF071
+        one, other = one[len(shared) :][::-1], other[len(shared) :][::-1]
     if len(one) > 1 or len(other) > 1:
-        return len(one) == 2 and one == other[::-1] and one.lower() != one.upper()
+        return len(one) == 2 and one == other[::-1] and (one.lower() != one.upper() or not KANA.isdisjoint(one))
     letters = one + other
+    if letters and KANA.issuperset(letters):
+        return not _PARTICLES.issuperset(letters if len(letters) == 2 else letters + shared)
     if not all(letter.lower() != letter.upper() for letter in letters):
         return not letters.strip("'")
-    return bool(start) or len(letters) < 2 or not _VOWELS.issuperset(letters)
+    return bool(shared) or len(letters) < 2 or not _VOWELS.issuperset(letters)
+
+
+def kana_error(one: str, other: str, counts: Counter[str]) -> bool:
+    """Whether words have `one_error` in their kana, which makes a sequence of letters rare that was common.
+
+    Japanese has no spaces between words: sequences take their place.
+    """
+    return (
+        one_error(one, other)
+        and one.translate(_OTHERS) == other.translate(_OTHERS)
+        and any(
+            all(counts[found] >= OFTEN for found in a - b) != all(counts[found] >= OFTEN for found in b - a)
+            for a, b in zip(_sequences(one), _sequences(other), strict=True)
+        )
+    )
 
 
 def jaccard(one: str, other: str) -> float:
@@ -85,7 +123,16 @@ def jaccard(one: str, other: str) -> float:
 def _different_words(text: str) -> set[str]:
     """Those of `_words`; of all texts of a language, so without what only candidates need."""
     words = (plain := _plain(_parts(text))).split(" ")
-    return set(words if "'" not in plain else [word.strip("'") for word in words]) - {""}
+    found = set(words if "'" not in plain else [word.strip("'") for word in words]) - {""}
+    if not KANA.isdisjoint(plain):
+        found = found.union(*chain.from_iterable(map(_sequences, found)))
+    return found
+
+
+def _sequences(word: str) -> list[set[str]]:
+    """Sequences of letters of a word, marked: three; three, and five, where all letters but kana are the same."""
+    forms = (f" {word} ", 3), (shape := f" {word.translate(_SHAPE)} ", 3), (shape, 5)
+    return [{_MARK + form[at : at + length] for at in range(len(form) - length + 1)} for form, length in forms]
 
 
 def _words(text: str) -> tuple[list[str], list[bool]]:

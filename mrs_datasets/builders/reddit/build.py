@@ -20,7 +20,7 @@ from mrs_suggest.common import __version__
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.storage import Location, is_unfinished, require_free, require_writable, size
 
-WORK = 7  # version of the work folder's layout and of the rules: increment it if either changes
+WORK = 8  # version of the work folder's layout and of the rules: increment it if either changes
 WRITTEN = "after-write"  # in the work folder: the data set before the passes
 # Parts of a work folder's identity on which months do not depend, and the settings in them.
 OF_PAIRS, OF_WRITING = "pairs", "writing"
@@ -58,7 +58,7 @@ def build(
 
     Raises:
         InputError: an unreadable dump, a wrong language model, a full disk, a killed worker, or nothing left to write;
-            finished work is kept for `resume`.
+            the sentence says where finished work is kept for `resume`.
     """
     settings, out = replace(settings, buckets=plan.buckets), _checked_out(out, plan, engine)
     if engine is not None:  # its processes may have working directories that differ from this one's
@@ -80,21 +80,23 @@ def build(
     about = {"language_model": model, "profile": settings.profile, "departures": settings.departures()}
     running = Build(plan, settings, language_model, work, Funnel(about), say, strict)
     written: Location = work.scratch / WRITTEN if passes else out
+    replacing = overwrite or bool(passes)
     seconds: dict[str, float] = {}
-    with nullcontext(engine) if engine is not None else Workers(plan.workers) as used:
-        with timed(seconds, months.STAGE):
-            partitions = months.read_months(running, used)
-        with timed(seconds, pairs.STAGE):
-            buckets, outcomes = pairs.make_pairs(running, partitions, used)
-        codes: Mapping[str, tuple[Location, int]] = {}
-        if settings.clean:
-            with timed(seconds, duplicates.STAGE):
-                codes = duplicates.find_duplicates(running, buckets, outcomes, used)
-        with timed(seconds, write.STAGE):
-            report = write.write_data_set(running, buckets, outcomes, codes, used, written, overwrite or bool(passes))
-    if passes:
-        with timed(seconds, PASSES):
-            report = dict(apply_passes(open_prepared(str(written)), passes, out, work, cache, overwrite))
+    with work.kept_after_errors():
+        with nullcontext(engine) if engine is not None else Workers(plan.workers) as used:
+            with timed(seconds, months.STAGE):
+                partitions = months.read_months(running, used)
+            with timed(seconds, pairs.STAGE):
+                buckets, outcomes = pairs.make_pairs(running, partitions, used)
+            codes: Mapping[str, tuple[Location, int]] = {}
+            if settings.clean:
+                with timed(seconds, duplicates.STAGE):
+                    codes = duplicates.find_duplicates(running, buckets, outcomes, used)
+            with timed(seconds, write.STAGE):
+                report = write.write_data_set(running, buckets, outcomes, codes, used, written, replacing)
+        if passes:
+            with timed(seconds, PASSES):
+                report = dict(apply_passes(open_prepared(str(written)), passes, out, work, cache, overwrite))
     work.remove()
     remove_leftovers(out, "partial", "old")
     say(f"seconds: {', '.join(f'{stage} {spent:,.0f}' for stage, spent in seconds.items())}")

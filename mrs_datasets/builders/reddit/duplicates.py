@@ -10,15 +10,18 @@ is the same for any number of buckets and workers. The keys of a bucket's pairs 
 were in memory: 4 bytes times `COLUMNS` per pair.
 
 A language of up to `FILE_PAIRS` pairs is one shard. A larger one is divided among all workers: they gather its pairs in
-files, the main process finds the equal pairs, and the workers then search one part of one column of keys at a time.
+files, the main process finds the equal pairs, and the workers then search some parts of one column of keys at a time.
+Each column is read `SCANS` times at most, so that the time grows with the number of pairs, not with its square.
 
 Memory: each process holds a part (`PART_PAIRS`) and the counts of words; the main process also 1 byte per pair of the
-language. Temporary disk space: the keys and texts of the language once more, and 40 bytes per pair.
+language. Temporary disk space: the keys and texts of the language once more, and 40 bytes per pair and 2 per worker.
 """
 
+import json
 from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import pairwise, product
@@ -29,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from tqdm import tqdm
 
 from mrs_datasets.builders.pipeline.stages import (
     Advance,
@@ -44,9 +48,10 @@ from mrs_datasets.builders.pipeline.stages import (
     write_array,
 )
 from mrs_datasets.builders.pipeline.work_folder import writing
-from mrs_datasets.builders.reddit.alike import LEAST, OFTEN, SHINGLE, alike, count_words
+from mrs_datasets.builders.reddit.alike import KANA, LEAST, LEAST_KANA, OFTEN, SHINGLE, alike, count_words
 from mrs_datasets.builders.reddit.partition import mix, stable_hashes
-from mrs_datasets.builders.reddit.plan import KEPT, BucketPairs, Build, Outcomes, languages_with
+from mrs_datasets.builders.reddit.plan import KEPT, BucketPairs, Build, Outcomes, Part, languages_with
+from mrs_datasets.builders.reddit.repeated import Keys, Marks, Numbers, Rows, parts_of, repeated, take
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.io.storage import Location, local_file
 from mrs_suggest.common.text.text import normalise_reply
@@ -68,19 +73,14 @@ COLUMNS = BANDS + 16 + 2  # of the keys: bands; halves; and which letters of eac
 _KEYS_AT = 8 * (len(_NUMBERS) + 1)  # in a gathered file: bytes of numbers, per pair
 _TEXTS_AT = _KEYS_AT + 4 * COLUMNS  # and of keys
 BATCH_PAIRS = 1 << 10  # hashed together: the temporary arrays stay in the processor's cache
-# The files in a work folder depend on these and on `COLUMNS`: increment build.WORK if one of them changes.
+# Files in a work folder depend on these, `COLUMNS` and `repeated.PART_PAIRS`: if one changes, increment build.WORK.
 VOCABULARY = 1 << 16  # pairs whose words are counted; a word of two of their texts is not a typing error
 FILE_PAIRS = 1 << 23  # gathered in a file, and read together: .2 GB
-PART_PAIRS = 1 << 24  # sorted together: .8 GB
+SCANS = 4  # of a column of keys, by as many shards
 Signatures = npt.NDArray[np.uint16]
-Numbers = npt.NDArray[np.uint64]
-Keys = npt.NDArray[np.uint32]
-Rows = npt.NDArray[np.int64]
-Marks = npt.NDArray[np.bool_]
 Texts = Callable[[int], Sequence[str]]  # row -> its message and reply
-Part = list[tuple[Location, int, int, int]]  # file; pairs of the language before these, before in it; these
 Files = Mapping[Path, int]  # of `_gather`, with how many pairs each has
-Piece = tuple[int, int]  # a column of the keys, and which part of it
+Piece = tuple[int, range]  # a column of the keys, and which parts of it
 Sample = tuple[int, str]  # a near duplicate, and what to show of it
 # A language's pairs: by file, their numbers (4, n) (`_NUMBERS`, `END`) and keys (COLUMNS, n); and their texts
 Gathered = tuple[Sequence[Numbers], Sequence[Keys], Texts]
@@ -100,13 +100,17 @@ def find_duplicates(
         for language in languages_with(outcomes, build.settings.min_examples)
     }
     shards = []
-    for language, (target, number) in codes.items():
-        parts = in_parts(pairs, language, FILE_PAIRS)
-        work = partial(duplicates_shard, [bucket for part in parts for bucket in part], language, samples, target)
-        shards.append(Shard(language, number, target, work))
-        if len(parts) > 1 and not (target.exists() and build.work.done(STAGE, language)):
-            _search_together(parts, shards[-1], build, engine)
-    counts = run_stage(build.work, STAGE, shards, engine, " pairs", scale=True)
+    with tqdm(total=sum(number for _, number in codes.values()), desc=STAGE, unit=" pairs", unit_scale=True) as bar:
+        run = partial(run_stage, build.work, STAGE, engine=engine, unit=bar.unit, bar=bar)
+        for language, (target, number) in codes.items():
+            parts = Part.divide(pairs, language, FILE_PAIRS)
+            whole = Part(tuple(own for part in parts for own in part.slices))
+            shards.append(Shard(language, number, target, partial(duplicates_shard, whole, language, samples, target)))
+            if len(parts) > 1 and not (target.exists() and build.work.done(STAGE, language)):
+                before = bar.n
+                _search_together(parts, shards[-1], build, run)
+                shards[-1] = replace(shards[-1], size=number - int(bar.n - before))  # what the bar has not counted
+        counts = run(shards)
     _remove_temporary(build, "*.*.*")  # of languages that are left out now, or that were done when a build ended
     kept = sum(number for (_, outcome), number in outcomes.items() if outcome == KEPT)
     build.funnel.add(STAGE, kept, summed({reason: found[reason] for reason in (EXACT, NEAR)} for found in counts))
@@ -138,19 +142,11 @@ def signature_file(pairs: Location) -> Location:
     return pairs.with_suffix(".signatures.npy")
 
 
-def in_parts(pairs: BucketPairs, language: str, size: int) -> list[Part]:
-    """The buckets of a language in parts of about `size` pairs, whatever the number of workers."""
-    total = sum(sum(kept.get(language, ())) for kept in pairs.values())
-    parts: dict[int, Part] = {}
-    before = 0
-    for path, kept in pairs.items():
-        of_part, start = Counter[int](), 0
-        for rows in filter(None, kept.get(language, ())):
-            of_part[(before + of_part.total()) * -(-total // size) // total] += rows
-        for number, rows in of_part.items():
-            parts.setdefault(number, []).append((path, before, start, rows))
-            before, start = before + rows, start + rows
-    return list(parts.values())
+def pieces_of(number: int) -> list[Piece]:
+    """What is searched in so many pairs: in each column, each part, in at most `SCANS` pieces."""
+    parts = parts_of(number)
+    cuts = [len(parts) * cut // min(SCANS, len(parts)) for cut in range(min(SCANS, len(parts)) + 1)]
+    return list(product(range(COLUMNS - 2), [parts[start:end] for start, end in pairwise(cuts)]))
 
 
 # --- Shards -----------------------------------------------------------------------------------------------------------
@@ -160,30 +156,35 @@ def duplicates_shard(part: Part, language: str, samples: int, target: Location, 
     """Write the codes of a language's pairs, by bucket, to `target` (.npy); return counts and samples."""
     with local_file(target, "gathered") as path, writing(target):
         _gather(part, language, path)
-        pairs = _opened({path: sum(rows for *_, rows in part)})
-        exact, words = _exact_duplicates(pairs, language)
-        pieces = list(product(range(COLUMNS - 2), parts_of(len(exact))))
-        each = partial(advance, len(exact) // len(pieces))
-        near, shown = near_duplicates(pairs, exact, words, language, samples, pieces, each)
+        pairs = _opened({path: part.pairs})
+        exact, words = _exact_duplicates(pairs, language, path.parent)
+        pieces = pieces_of(len(exact))
+        each = partial(advance, len(exact) // sum(len(parts) for _, parts in pieces))
+        near, shown = near_duplicates(pairs, exact, words, language, samples, pieces, path.parent, each)
         del pairs
     return _write_codes(exact, [near], shown, samples, target)
 
 
-def _search_together(parts: list[Part], shard: Shard, build: Build, engine: Engine) -> None:
+def _search_together(parts: list[Part], shard: Shard, build: Build, run: Callable[..., list[ShardCounts]]) -> None:
     """Divide the shard of a large language into smaller ones for all workers, do them, and join their results."""
     language, folder, samples = shard.name, build.work.scratch / STAGE, build.settings.keep_rejects
-    run = partial(run_stage, build.work, STAGE, engine=engine, unit=" pairs", scale=True)
     gathered = {folder / f"{language}.{number}.pairs": part for number, part in enumerate(parts)}
     if any(not path.exists() or build.work.done(STAGE, path.name) is None for path in gathered):
         _remove_temporary(build, f"{language}.*.npy*")  # results of earlier files, which may have been damaged
-    files = {path: sum(rows for *_, rows in part) for path, part in gathered.items()}
-    run([Shard(at.name, files[at], at, partial(_gather_shard, part, language, at)) for at, part in gathered.items()])
-    exact, words = _exact_duplicates(_opened(files), language)
+    files = {path: part.pairs for path, part in gathered.items()}
+    steps = COLUMNS - 1  # gathering, and the columns that are searched
+    gather = partial(_gather_shard, language)
+    run([Shard(at.name, files[at] // steps, at, partial(gather, part, at)) for at, part in gathered.items()])
+    with writing(folder):
+        exact, words = _exact_duplicates(_opened(files), language, folder)
     write_array(equal := folder / f"{language}.exact.npy", exact)
-    pieces = product(range(COLUMNS - 2), parts_of(len(exact)))
-    near = {folder / f"{language}.{column}.{part}.npy": (column, part) for column, part in pieces}
-    search = partial(_near_shard, files, equal, words=words, language=language, samples=samples)
-    counts = run([Shard(at.name, shard.size // len(near), at, partial(search, one, at)) for at, one in near.items()])
+    with whole_file(counted := folder / f"{language}.words.json") as path:
+        path.write_text(json.dumps(words), encoding="utf-8")
+    pieces = {f"{column}.{parts.start}-{parts.stop}": (column, parts) for column, parts in pieces_of(len(exact))}
+    near = {folder / f"{language}.{name}.npy": piece for name, piece in pieces.items()}
+    search = partial(_near_shard, files, equal, counted, language, samples)
+    size = shard.size * (steps - 1) // steps // len(near)
+    counts = run([Shard(at.name, size, at, partial(search, one, at)) for at, one in near.items()])
     shown = [sample for found in counts for sample in found[SAMPLES]]
     build.work.finish(STAGE, language, _write_codes(exact, map(read_array, near), shown, samples, shard.output))
     _remove_temporary(build, f"{language}.*.*")
@@ -198,14 +199,18 @@ def _remove_temporary(build: Build, names: str) -> None:
                     path.unlink(missing_ok=True)
 
 
-def _gather_shard(part: Part, language: str, target: Path, _: Advance) -> ShardCounts:
+def _gather_shard(language: str, part: Part, target: Path, _: Advance) -> ShardCounts:
     with whole_file(target) as path:
         _gather(part, language, path)
     return {}
 
 
-def _near_shard(files: Files, exact: Path, piece: Piece, target: Path, _: Advance, **known: Any) -> ShardCounts:
-    rows, shown = near_duplicates(_opened(files), np.asarray(read_array(exact), np.bool_), pieces=[piece], **known)
+def _near_shard(
+    files: Files, equal: Path, counted: Path, language: str, samples: int, piece: Piece, target: Path, _: Advance
+) -> ShardCounts:
+    exact, words = np.asarray(read_array(equal), np.bool_), Counter(json.loads(counted.read_text(encoding="utf-8")))
+    with writing(target):
+        rows, shown = near_duplicates(_opened(files), exact, words, language, samples, [piece], target.parent)
     write_array(target, rows)
     return {SAMPLES: shown}
 
@@ -223,14 +228,14 @@ def _write_codes(exact: Marks, near: Iterable[Any], shown: list[Sample], samples
 
 def _gather(part: Part, language: str, path: Path) -> None:
     """Write the pairs of a part of a language: their numbers and keys, column by column, then their texts."""
-    pairs, done, end = sum(rows for *_, rows in part), 0, np.uint64(0)
+    pairs, done, end = part.pairs, 0, np.uint64(0)
     with path.open("wb") as file:  # written, not mapped, so that a full disk raises an error
 
         def write(place: int, piece: npt.NDArray[np.generic]) -> None:
             file.seek(place)
             file.write(np.ascontiguousarray(piece).tobytes())
 
-        for bucket, _, skipped, rows in part:
+        for bucket, _, skipped, rows in part.slices:
             table, start = read_pairs(bucket, language, [*_NUMBERS, "message", "reply"])
             table, start = table.slice(skipped, rows), start + skipped
             sides = [table[side].cast(pa.large_binary()).combine_chunks() for side in ("message", "reply")]
@@ -324,7 +329,8 @@ def _halves(texts: Sequence[str]) -> Numbers:
     parts: list[str] = []
     for text in texts:
         for half in (len(text) // 2, (len(text) + 1) // 2):
-            parts += (text[:half], text[len(text) - half + 1 :]) if len(text) >= LEAST else (text, text)
+            long = len(text) >= LEAST or (len(text) >= LEAST_KANA and not KANA.isdisjoint(text))
+            parts += (text[:half], text[len(text) - half + 1 :]) if long else (text, text)
     return stable_hashes(pa.array(parts, pa.large_string())).reshape(-1, 4).T
 
 
@@ -337,7 +343,7 @@ def _odd_letters(texts: Sequence[str]) -> Keys:
     return np.bitwise_xor.reduceat(bits, starts) if texts else bits
 
 
-def _exact_duplicates(pairs: Gathered, language: str) -> tuple[Marks, Counter[str]]:
+def _exact_duplicates(pairs: Gathered, language: str, folder: Path) -> tuple[Marks, Counter[str]]:
     """Mark the pairs (n,) that equal an earlier one up to case and punctuation, and count texts that contain each word.
 
     Texts are those of the first `VOCABULARY` unmarked pairs. Words in fewer than `OFTEN` are left out: all are rare.
@@ -346,8 +352,7 @@ def _exact_duplicates(pairs: Gathered, language: str) -> tuple[Marks, Counter[st
     keys, arrival = [part[2] for part in numbers], [part[:2] for part in numbers]
     starts = np.cumsum([0, *map(len, keys)]).tolist()
     exact, first = np.zeros(starts[-1], np.bool_), np.empty(0, np.uint64)
-    for part in parts_of(len(exact)):
-        found, opens = repeated(keys, arrival, part)
+    for found, opens in repeated(keys, arrival, parts_of(len(exact)), folder):
         exact[found[~opens]] = True
     files = list(zip(starts, (order for order, _ in arrival), np.split(exact, starts[1:-1]), strict=False))
     for _, order, equal in files:  # so that no array has the numbers of all pairs
@@ -365,7 +370,8 @@ def near_duplicates(
     language: str,
     samples: int,
     pieces: Iterable[Piece],
-    each_piece: Callable[[], object] = lambda: None,
+    folder: Path,
+    each_part: Callable[[], object] = lambda: None,
 ) -> tuple[Rows, list[Sample]]:
     """The rows of pairs that are `alike`, on both sides, an earlier one in the pieces, and samples of some, in order.
 
@@ -375,66 +381,26 @@ def near_duplicates(
     shown: list[Sample] = []
     numbers, keys, texts = pairs
     found, arrival = np.empty(0, np.int64), [part[:2] for part in numbers]
-    for column, part in pieces:
-        rows, opens = repeated([of_file[column] for of_file in keys], arrival, part, exact)
-        near, places = np.isin(rows, found), np.arange(len(rows))
-        firsts = np.maximum.accumulate(np.where(opens, places, 0))
-        marks = _take([of_file[-2:] for of_file in keys], rows) if column >= BANDS else np.empty((2, 0), np.uint32)
-        for back in range(2 if column < BANDS else BACK + 1):
-            before = places - back if back else firsts
-            later = np.flatnonzero(~opens & (before >= firsts) & ~near)
-            earlier = before[later]
-            if column >= BANDS:
-                changed = marks[:, later] ^ marks[:, earlier]
-                for _ in range(2):
-                    changed &= changed - np.uint32(1)  # leaves out the last bit
-                close = ~changed.any(axis=0)
-                later, earlier = later[close], earlier[close]
-            for place, row, other in zip(later.tolist(), rows[later].tolist(), rows[earlier].tolist(), strict=True):
-                both = texts(other), texts(row)
-                if all(alike(*sides, words, language) for sides in zip(*both, strict=True)):
-                    near[place] = True
-                    shown += [(row, " ≈ ".join(map(" → ".join, both)))] * (len(shown) < samples)
-        found = np.union1d(found, rows[near])
-        each_piece()
+    for column, parts in pieces:
+        for rows, opens in repeated([of_file[column] for of_file in keys], arrival, parts, folder, exact):
+            near, places = np.isin(rows, found), np.arange(len(rows))
+            firsts = np.maximum.accumulate(np.where(opens, places, 0))
+            marks = take([of_file[-2:] for of_file in keys], rows) if column >= BANDS else np.empty((2, 0), np.uint32)
+            for back in range(2 if column < BANDS else BACK + 1):
+                before = places - back if back else firsts
+                later = np.flatnonzero(~opens & (before >= firsts) & ~near)
+                earlier = before[later]
+                if column >= BANDS:
+                    changed = marks[:, later] ^ marks[:, earlier]
+                    for _ in range(2):
+                        changed &= changed - np.uint32(1)  # leaves out the last bit
+                    close = ~changed.any(axis=0)
+                    later, earlier = later[close], earlier[close]
+                for place, row, other in zip(later.tolist(), rows[later].tolist(), rows[earlier].tolist(), strict=True):
+                    both = texts(other), texts(row)
+                    if all(alike(*sides, words, language) for sides in zip(*both, strict=True)):
+                        near[place] = True
+                        shown += [(row, " ≈ ".join(map(" → ".join, both)))] * (len(shown) < samples)
+            found = np.union1d(found, rows[near])
+            each_part()
     return found, shown
-
-
-def parts_of(number: int) -> range:
-    """The parts of so many values in which `repeated` finds them."""
-    return range(-(-number // PART_PAIRS))
-
-
-def repeated(
-    values: Sequence[Numbers | Keys], arrival: Sequence[Numbers], part: int, without: Marks | None = None
-) -> tuple[Rows, Marks]:
-    """Positions (m,) of the pairs that share their value with others, value by value; (m,), true for the first ones.
-
-    Only those of a part, which has all pairs of some values: about `PART_PAIRS` are in memory, at 50 bytes each. Pairs
-    are ordered by the numbers (k, n) in `arrival`, else by position; values (n,) are hashes, in several arrays.
-    """
-    parts, start = len(parts_of(sum(map(len, values)))), 0
-    positions, hashes = [], []
-    for scanned in values:
-        wanted = scanned % scanned.dtype.type(parts) == part
-        if without is not None:
-            wanted &= ~without[start : start + len(scanned)]
-        positions.append(np.flatnonzero(wanted) + start)
-        hashes.append(mix(scanned[wanted]))
-        start += len(scanned)
-    rows, keys = np.concatenate(positions), np.concatenate(hashes)
-    sorting = np.argsort(keys, kind="stable")
-    again = keys[sorting][1:] == keys[sorting][:-1]
-    shared = np.sort(sorting[(np.append(again, False) | np.insert(again, 0, False))[: len(rows)]])
-    rows, keys = rows[shared], keys[shared]  # sorted: sequential reads
-    sorting = np.lexsort((*(_take(arrival, rows)[::-1] if arrival else ()), keys))
-    rows, keys = rows[sorting], keys[sorting]
-    return rows, np.insert(keys[1:] != keys[:-1], 0, True)[: len(rows)]
-
-
-def _take(arrays: Sequence[npt.NDArray[Any]], rows: Rows) -> npt.NDArray[Any]:
-    """The columns of some rows (m,) of arrays (k, n) that stand side by side: (k, m)."""
-    starts, sorting = np.cumsum([0, *(array.shape[1] for array in arrays)]), np.argsort(rows, kind="stable")
-    cuts = pairwise(np.searchsorted(rows, starts, sorter=sorting))
-    taken = [array[:, rows[sorting[a:b]] - at] for array, at, (a, b) in zip(arrays, starts, cuts, strict=False)]
-    return np.concatenate(taken, axis=1)[:, np.argsort(sorting)]

@@ -52,7 +52,7 @@ def month_shards(build: Build) -> list[Shard]:
 def read_months(build: Build, engine: Engine) -> list[Location]:
     """Filter and partition every dump; return the files in order; InputError if a strict build cannot read one."""
     funnel, shards = build.funnel, month_shards(build)
-    months = run_stage(build.work, STAGE, shards, engine, "B", scale=True)
+    months = run_stage(build.work, STAGE, shards, engine, "B")
     lines = funnel.add("read", sum(c["lines"] for c in months), summed(c["rejected"] for c in months))
     comments = sum(c["comments"] for c in months)
     if lines != comments:

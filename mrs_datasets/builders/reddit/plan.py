@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mrs_datasets.builders.pipeline.work_folder import MARKER, WorkFolder, work_place
 from mrs_datasets.builders.reddit.forms import check_form
@@ -303,6 +303,44 @@ def readable(size: float) -> str:
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:.3g} TB"
+
+
+# --- Parts of a language ----------------------------------------------------------------------------------------------
+
+
+class Slice(NamedTuple):
+    """Consecutive pairs of a language in one file."""
+
+    path: Location
+    before: int  # pairs of the language that precede these, in all files
+    start: int  # those of them that are in this file
+    rows: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """Consecutive pairs of a language, in one file or several."""
+
+    slices: tuple[Slice, ...]
+
+    @property
+    def pairs(self) -> int:
+        return sum(own.rows for own in self.slices)
+
+    @classmethod
+    def divide(cls, pairs: BucketPairs, language: str, size: int) -> list[Part]:
+        """The buckets of a language in parts of about `size` pairs, whatever the number of workers."""
+        total = sum(sum(kept.get(language, ())) for kept in pairs.values())
+        parts: dict[int, list[Slice]] = {}
+        before = 0
+        for path, kept in pairs.items():
+            of_part, start = Counter[int](), 0
+            for rows in filter(None, kept.get(language, ())):
+                of_part[(before + of_part.total()) * -(-total // size) // total] += rows
+            for number, rows in of_part.items():
+                parts.setdefault(number, []).append(Slice(path, before, start, rows))
+                before, start = before + rows, start + rows
+        return [cls(tuple(slices)) for slices in parts.values()]
 
 
 # --- The funnel -----------------------------------------------------------------------------------------------------

@@ -35,9 +35,9 @@ from mrs_datasets.builders.pipeline.stages import (
     write_batches,
 )
 from mrs_datasets.builders.pipeline.work_folder import RESUME, remove_leftovers, writing
-from mrs_datasets.builders.reddit.duplicates import KEPT_CODE, Part, in_parts
+from mrs_datasets.builders.reddit.duplicates import KEPT_CODE
 from mrs_datasets.builders.reddit.partition import mix, stable_hashes
-from mrs_datasets.builders.reddit.plan import KEPT, PAGE, BucketPairs, Build, Outcomes, Settings, languages_with
+from mrs_datasets.builders.reddit.plan import KEPT, PAGE, BucketPairs, Build, Outcomes, Part, Settings, languages_with
 from mrs_datasets.prepared.funnel import funnel_page
 from mrs_datasets.prepared.report import REPORT, Configs, Report
 from mrs_datasets.prepared.responses import response_table
@@ -82,11 +82,11 @@ def write_data_set(
     parts: dict[str, dict[str, Part]] = {}
     jobs: Jobs = {}
     for language in chosen:
-        own = enumerate(in_parts(pairs, language, PART_PAIRS))
+        own = enumerate(Part.divide(pairs, language, PART_PAIRS))
         of = parts[language] = {f"{language}.{number:05d}": part for number, part in own}
         for name, part in of.items():
             work = partial(write_part, part, codes.get(language), language, settings, len(of))
-            jobs[name] = sum(rows for *_, rows in part), work
+            jobs[name] = part.pairs, work
     written = _run(build, engine, " pairs", jobs)
     found = {language: [written[name] for name in of] for language, of in parts.items()}
     rows = {
@@ -127,7 +127,7 @@ def _run(build: Build, engine: Engine, unit: str, jobs: Jobs) -> dict[str, Shard
     """Do jobs, each of which writes the file or folder of its name; return their counts."""
     folder = build.work.scratch / STAGE
     shards = [Shard(name, size, folder / name, partial(work, folder / name)) for name, (size, work) in jobs.items()]
-    return dict(zip(jobs, run_stage(build.work, STAGE, shards, engine, unit, scale=True), strict=True))
+    return dict(zip(jobs, run_stage(build.work, STAGE, shards, engine, unit), strict=True))
 
 
 def _write_response_sets(
@@ -222,7 +222,7 @@ def write_part(
         writers = [opened.enter_context(SplitWriter(folder, language, split, schema)) for split in SPLITS]
 
         def replies() -> Iterator[pa.ChunkedArray]:
-            for path, before, start, rows in part:
+            for path, before, start, rows in part.slices:
                 table = read_pairs(path, language, (*columns, "thread", "order", "parent"))[0].slice(start, rows)
                 if found is not None:
                     table = table.filter(pa.array(found[before : before + rows] == KEPT_CODE))

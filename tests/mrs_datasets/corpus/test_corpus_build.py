@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mrs_datasets.builders.pipeline.stages import read_codes
-from mrs_datasets.builders.reddit import duplicates
+from mrs_datasets.builders.reddit import repeated
 from mrs_datasets.corpus import build as build_module
 from mrs_datasets.corpus.build import build_corpus
 from mrs_datasets.corpus.lines import LineRules, line_keys
@@ -166,7 +166,7 @@ def test_the_first_of_equal_lines_stays(lines: list[str]) -> None:
     keys = line_keys(lines).tolist()
     expected = [keys.index(key) < number for number, key in enumerate(keys)]
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(duplicates, "PART_PAIRS", 4)  # several parts, several reads
+        patch.setattr(repeated, "PART_PAIRS", 4)  # several parts, several reads
         folder = Path(name)
         cleaned = []
         for number, part in enumerate((lines[:7], lines[7:])):

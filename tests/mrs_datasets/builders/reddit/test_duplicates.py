@@ -5,6 +5,7 @@ import statistics
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tqdm import tqdm
 
+from mrs_datasets.builders.pipeline import stages
 from mrs_datasets.builders.pipeline.stages import Shard, Workers, read_codes, read_pairs, write_array, write_batches
 from mrs_datasets.builders.pipeline.work_folder import WorkFolder
 from mrs_datasets.builders.reddit import duplicates as module
-from mrs_datasets.builders.reddit.alike import OFTEN, count_words
+from mrs_datasets.builders.reddit import repeated
+from mrs_datasets.builders.reddit.alike import KANA, OFTEN, count_words
 from mrs_datasets.builders.reddit.duplicates import (
     BANDS,
     COLUMNS,
@@ -30,23 +34,25 @@ from mrs_datasets.builders.reddit.duplicates import (
     NEAR_CODE,
     ROWS,
     SAMPLES,
+    SCANS,
     duplicates_shard,
     find_duplicates,
-    in_parts,
     keyed_pairs,
     near_duplicates,
+    pieces_of,
     sign_pairs,
     signature_file,
     signatures,
 )
 from mrs_datasets.builders.reddit.partition import stable_hashes
-from mrs_datasets.builders.reddit.plan import Build, Funnel, make_settings
-from mrs_datasets.readers.sample import exchanges_of
+from mrs_datasets.builders.reddit.plan import Build, Funnel, Part, Slice, make_settings
+from mrs_datasets.readers.sample import PACKAGE, exchanges_of
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.storage import Location
 from mrs_suggest.common.text.text import normalise_reply
 from tests.cases import cases
 
+HIRAGANA = "".join(map(chr, range(0x3041, 0x3094)))
 LONG = "I have been looking for a good recipe for lentil soup since last winter, does anybody here know one?"
 SIDES = st.sampled_from(["yes", "Yes!", "no", LONG, LONG + " Thanks", LONG.lower()])
 
@@ -76,7 +82,7 @@ def codes_of(paths: list[Path], language: str) -> dict[int, int]:
     target = paths[0].parent / f"{language}.npy"
     tables = [read_pairs(path, language, ["order"])[0] for path in paths]
     pairs = {path: {language: [found.num_rows]} for path, found in zip(paths, tables, strict=True)}
-    [part] = in_parts(pairs, language, 1 << 20)
+    [part] = Part.divide(pairs, language, 1 << 20)
     counts = duplicates_shard(part, language, 1, target, lambda _: None)
     orders = np.concatenate([found["order"].to_numpy() for found in tables])
     codes = read_codes(target, len(orders))
@@ -124,22 +130,8 @@ def test_the_buckets_do_not_matter(
     for language in {row[0] for row in rows}:
         found = codes_of(whole, language)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, "PART_PAIRS", 4)  # several parts
+            patch.setattr(repeated, "PART_PAIRS", 4)  # several parts
             assert codes_of(split, language) == found
-
-
-def test_parts_have_whole_buckets_and_about_as_many_pairs() -> None:
-    pairs: dict[Location, dict[str, list[int]]] = {Path(f"{n}"): {"en": [30], "sv": [n]} for n in range(11)}
-    parts = in_parts(pairs, "en", 100)
-    assert [sum(rows for *_, rows in part) for part in parts] == [90, 90, 90, 60]
-    assert [bucket for part in parts for bucket in part] == [(path, 30 * n, 0, 30) for n, path in enumerate(pairs)]
-    assert in_parts(pairs, "sv", 100) == [[(path, sum(range(n)), 0, n) for n, path in enumerate(pairs) if n]]
-    assert in_parts({Path("a"): {"en": [1000]}, Path("b"): {"en": [1]}}, "en", 100) == [
-        [(Path("a"), 0, 0, 1000)], [(Path("b"), 1000, 0, 1)],
-    ]  # fmt: skip
-    a, b = Path("a"), Path("b")
-    together = in_parts({a: {"en": [0, 30, 30, 30, 30, 30]}, b: {"de": [9], "en": [30] * 5}}, "en", 100)
-    assert together == [[(a, 0, 0, 120)], [(a, 120, 120, 30), (b, 150, 0, 60)], [(b, 210, 60, 90)]]
 
 
 def cut(path: Path) -> None:
@@ -202,7 +194,7 @@ class Large:
 
 @pytest.fixture
 def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Large:
-    monkeypatch.setattr(module, "PART_PAIRS", 30)
+    monkeypatch.setattr(repeated, "PART_PAIRS", 30)
     monkeypatch.setattr(module, "VOCABULARY", 40)
     return Large(tmp_path)
 
@@ -217,11 +209,34 @@ def test_a_language_that_workers_share_has_the_same_codes_and_samples(
     assert expected[3][0]["dropped"][NEAR] >= 10
     assert len(expected[2]["near duplicate, en"]) == 9
     assert len(expected[2]["near duplicate, sv"]) == 1
-    for number, (pairs, files) in enumerate([(40, 2), (15, 5), (9, 5)]):
+    for number, (pairs, files, scans) in enumerate([(40, 2, 3), (15, 5, 3), (9, 5, SCANS)]):
+        if scans == SCANS:  # with more parts, other samples are the first
+            with monkeypatch.context() as patch:
+                patch.setattr(module, "FILE_PAIRS", 1 << 20)
+                monkeypatch.setattr(repeated, "PART_PAIRS", 3)
+                expected = *expected[:2], *large.find("alone in many parts", Stopping(0))[2:]
         monkeypatch.setattr(module, "FILE_PAIRS", pairs)
         together = Stopping(0)
         assert large.find(f"{number}", together) == expected
-        assert together.done == files + 3 * (COLUMNS - 2) + 1
+        assert together.done == files + scans * (COLUMNS - 2) + 1
+
+
+def test_the_search_has_one_bar_which_ends_at_all_pairs(large: Large, monkeypatch: pytest.MonkeyPatch) -> None:
+    bars = []
+
+    class Bar(tqdm):
+        def __init__(self, *values: Any, **options: Any) -> None:
+            super().__init__(*values, **options)
+            bars.append(self)
+
+    for where in (module, stages):
+        monkeypatch.setattr(where, "tqdm", Bar)
+    monkeypatch.setattr(module, "FILE_PAIRS", 15)
+    for stopping in (50, 0):
+        with pytest.raises(KeyboardInterrupt) if stopping else nullcontext():
+            large.find("bar", Stopping(stopping))
+    assert [(bar.desc, bar.n, bar.total) for bar in bars[1:]] == [("duplicates", 80, 80)]
+    assert bars[0].n < 80
 
 
 def test_a_shared_search_that_is_interrupted_goes_on_where_it_was(
@@ -240,7 +255,7 @@ def test_a_shared_search_that_is_interrupted_goes_on_where_it_was(
     with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):  # the codes are there, but not their counts
         patch.setattr(WorkFolder, "finish", lambda *values: finish(*values) if "." in values[2] else 1 / 0)
         large.find("joined", Stopping(0))
-    (large.folder / "joined" / "duplicates" / "en.7.1.npy").unlink()
+    (large.folder / "joined" / "duplicates" / "en.7.1-2.npy").unlink()
     after = Stopping(0)
     assert large.find("joined", after) == expected
     assert after.done == 2  # the lost one, and Swedish
@@ -269,7 +284,7 @@ def test_results_of_a_damaged_gathered_file_are_not_kept(
     with pytest.raises(KeyboardInterrupt):
         large.find("harmed", Stopping(20))
     folder = large.folder / "harmed" / "duplicates"
-    write_array(folder / "en.3.0.npy", np.arange(75))
+    write_array(folder / "en.3.0-1.npy", np.arange(75))
     harm(folder / "en.1.pairs")
     with pytest.raises(InputError, match=r"en\.1\.pairs: is damaged \(.*(15 pairs|empty file)\); delete it and"):
         large.find("harmed", Stopping(0))
@@ -292,8 +307,10 @@ def test_nothing_is_left_of_a_shared_search_of_a_language_that_is_dropped(
         assert not list((large.folder / f"{done}" / "duplicates").iterdir())
 
 
-def test_equal_pairs_of_many_files_are_marked_with_a_byte_per_pair(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PART_PAIRS", 50_000)
+def test_equal_pairs_of_many_files_are_marked_with_a_byte_per_pair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repeated, "PART_PAIRS", 50_000)
     monkeypatch.setattr(module, "VOCABULARY", 500)
     files, rows = 200, 10_000
     numbers = np.random.default_rng(2).integers(0, 1 << 20, (files, 4, rows), np.uint64)
@@ -303,7 +320,7 @@ def test_equal_pairs_of_many_files_are_marked_with_a_byte_per_pair(monkeypatch: 
 
     tracemalloc.start()
     try:
-        exact, counts = module._exact_duplicates((list(numbers), [], texts), "en")
+        exact, counts = module._exact_duplicates((list(numbers), [], texts), "en", tmp_path)
         assert tracemalloc.get_traced_memory()[1] < 5 * exact.size
     finally:
         tracemalloc.stop()
@@ -328,11 +345,45 @@ def test_a_damaged_file_of_signatures_is_named(tmp_path: Path, harm: Callable[[P
     path = write_bucket(tmp_path / "1.arrow", ("en", "a", "b", 1), ("en", "c", "d", 2))
     harm(signature_file(path))
     with pytest.raises(InputError, match=r"1\.signatures\.npy: is damaged \(.*--resume"):
-        duplicates_shard([(path, 0, 0, 2)], "en", 0, tmp_path / "en.npy", lambda _: None)
+        duplicates_shard(Part((Slice(path, 0, 0, 2),)), "en", 0, tmp_path / "en.npy", lambda _: None)
     assert not list(tmp_path.glob(".*"))
     write_array(tmp_path / "en.npy", np.zeros(3, np.uint8))
     with pytest.raises(InputError, match="3 entries for 4 rows"):
         read_codes(tmp_path / "en.npy", 4)
+
+
+class Column(list[np.ndarray]):
+    """Arrays that count how often they are read one after the other."""
+
+    read = 0
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        self.read += 1
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("kind", [np.uint32, np.uint64])
+def test_values_that_repeat_are_found_part_by_part_in_one_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type
+) -> None:
+    draw = np.random.default_rng(3)
+    files = [draw.integers(0, 300, rows).astype(kind) for rows in (200, 0, 1, 300)]
+    values, without = np.concatenate(files), draw.random(501) < 0.1
+    arrival = [draw.integers(0, 99, (2, len(own)), np.uint64) for own in files]
+    numbers = list(zip(*np.concatenate(arrival, axis=1).tolist(), range(501), strict=True))
+    monkeypatch.setattr(repeated, "PART_PAIRS", 40)
+    parts = repeated.parts_of(len(values))
+    assert len(parts) == 13
+    column = Column(files)
+    found = [*repeated.repeated(column, arrival, parts, tmp_path, without)]
+    assert column.read == 2  # for the number of values, and the values
+    assert not list(tmp_path.iterdir())
+    for part, (rows, opens) in zip(parts, found, strict=True):
+        groups = [group.tolist() for group in np.split(rows, np.flatnonzero(opens)[1:])]
+        expected = [np.flatnonzero((values == value) & ~without) for value in np.unique(values[values % 13 == part])]
+        assert sorted(groups) == sorted(sorted(rows, key=numbers.__getitem__) for rows in expected if len(rows) > 1)
+        [alone] = repeated.repeated(files, arrival, range(part, part + 1), tmp_path, without)
+        assert [array.tolist() for array in alone] == [rows.tolist(), opens.tolist()]
 
 
 # --- Near duplicates ------------------------------------------------------------------------------------------------
@@ -367,8 +418,7 @@ def near(pairs: list[tuple[str, str]], language: str = "en") -> np.ndarray:
     gathered = [numbers], [sign_pairs(*sides)], pairs.__getitem__
     words = count_words((text for pair in pairs for text in pair), language)
     exact, found = np.zeros(len(pairs), bool), np.zeros(len(pairs), bool)
-    pieces = [(column, 0) for column in range(COLUMNS - 2)]
-    found[near_duplicates(gathered, exact, words, language, 0, pieces)[0]] = True
+    found[near_duplicates(gathered, exact, words, language, 0, pieces_of(len(pairs)), Path())[0]] = True
     return found
 
 
@@ -413,10 +463,11 @@ def test_near_pairs_are_found_and_others_are_not() -> None:
     assert not found[1200:].any()
 
 
-def with_error(draw: random.Random, text: str) -> str:
+def with_error(draw: random.Random, text: str, letters: str = "abcdefghijklmnopqrstuvwxyz") -> str:
     """The text with one typing error: a letter changed, left out, inserted, or two exchanged."""
+    places = [place for place, letter in enumerate(text) if letters != HIRAGANA or letter in KANA]
     while True:
-        place, letter = draw.randrange(len(text)), draw.choice("abcdefghijklmnopqrstuvwxyz")
+        place, letter = draw.choice(places), draw.choice(letters)
         start, end = text[:place], text[place:]
         wrong = draw.choice(
             [start + letter + end[1:], start + end[1:], start + letter + end, start + end[1::-1] + end[2:]]
@@ -436,6 +487,19 @@ def test_chat_with_a_typing_error_on_each_side_is_found() -> None:
         shares[language] = found[len(chat) :].mean()
     assert statistics.mean(shares.values()) > 0.9, shares
     assert min(shares.values()) > 0.85, shares
+
+
+def test_japanese_chat_with_a_wrong_kana_on_each_side_is_found() -> None:
+    draw, chat = random.Random(5), {}
+    for block in (PACKAGE / "everyday" / "ja.txt").read_text(encoding="utf-8").split("\n\n"):
+        lines = [(line[:1], line.split("] ")[-1].lstrip("<> ")) for line in block.splitlines()]
+        sides = ([text for mark, text in lines if mark == side] for side in "><")
+        chat |= dict.fromkeys(pair for pair in zip(*sides, strict=False) if not any(map(KANA.isdisjoint, pair)))
+    some = draw.sample([*chat], 600)
+    wrong = [tuple(with_error(draw, side, HIRAGANA) for side in pair) for pair in some[:200]]
+    found = near([*some, *wrong], "ja")
+    assert not found[: len(some)].any()
+    assert found[len(some) :].mean() > 0.9
 
 
 @pytest.mark.parametrize(("language", "one", "other"), cases(__file__, "test_another_meaning_is_no_typing_error"))

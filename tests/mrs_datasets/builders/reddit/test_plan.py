@@ -12,6 +12,7 @@ import pytest
 from mrs_datasets.builders.pipeline.work_folder import MARKER, work_place
 from mrs_datasets.builders.reddit import plan
 from mrs_datasets.builders.reddit.plan import (
+    Part,
     begun_buckets,
     find_dumps,
     make_build_plan,
@@ -20,6 +21,7 @@ from mrs_datasets.builders.reddit.plan import (
     read_size,
 )
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.storage import Location
 from mrs_suggest.common.io.streams import ZSTD_MAGIC
 from tests.cases import cases
 
@@ -143,3 +145,18 @@ def test_sizes_and_months() -> None:
 def test_values_out_of_range_name_their_flag(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         make_settings(**{"profile": "paper", **changes})
+
+
+def test_parts_have_whole_buckets_and_about_as_many_pairs() -> None:
+    pairs: dict[Location, dict[str, list[int]]] = {Path(f"{n}"): {"en": [30], "sv": [n]} for n in range(11)}
+    parts = Part.divide(pairs, "en", 100)
+    assert [part.pairs for part in parts] == [90, 90, 90, 60]
+    assert [own for part in parts for own in part.slices] == [(path, 30 * n, 0, 30) for n, path in enumerate(pairs)]
+    [swedish] = Part.divide(pairs, "sv", 100)
+    assert [*swedish.slices] == [(path, sum(range(n)), 0, n) for n, path in enumerate(pairs) if n]
+    a, b = Path("a"), Path("b")
+    uneven = Part.divide({a: {"en": [1000]}, b: {"en": [1]}}, "en", 100)
+    assert [part.slices for part in uneven] == [((a, 0, 0, 1000),), ((b, 1000, 0, 1),)]
+    together = Part.divide({a: {"en": [0, 30, 30, 30, 30, 30]}, b: {"de": [9], "en": [30] * 5}}, "en", 100)
+    slices = [part.slices for part in together]
+    assert slices == [((a, 0, 0, 120),), ((a, 120, 120, 30), (b, 150, 0, 60)), ((b, 210, 60, 90),)]
