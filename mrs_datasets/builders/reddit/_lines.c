@@ -462,6 +462,52 @@ static Bytes read_line(Columns *columns, Bytes at, Bytes end)
     return at + 1;
 }
 
+/* --- Hashes ---------------------------------------------------------------------------------------------------- */
+
+static const uint64_t P1 = 0x9E3779B185EBCA87u, P2 = 0xC2B2AE3D27D4EB4Fu, P3 = 0x165667B19E3779F9u,
+                      P4 = 0x85EBCA77C2B2AE63u, P5 = 0x27D4EB2F165667C5u;
+
+static inline uint64_t rotate(uint64_t word, int bits) { return word << bits | word >> (64 - bits); }
+
+static inline uint64_t mixed(uint64_t sum, uint64_t word) { return rotate(sum + word * P2, 31) * P1; }
+
+/* The bytes as a number, the first one last. */
+static inline uint64_t read_word(Bytes at, int size)
+{
+    uint64_t word = 0;
+    for (int n = 0; n < size; n++)
+        word |= (uint64_t)at[n] << 8 * n;
+    return word;
+}
+
+/* XXH64 with the seed 0. */
+static uint64_t hash_text(Bytes at, size_t size)
+{
+    Bytes end = at + size;
+    uint64_t hash = P5;
+    if (size >= 32) {
+        uint64_t sums[] = {P1 + P2, P2, 0, 0 - P1};
+        for (; end - at >= 32; at += 32)
+            for (int n = 0; n < 4; n++)
+                sums[n] = mixed(sums[n], read_word(at + 8 * n, 8));
+        hash = rotate(sums[0], 1) + rotate(sums[1], 7) + rotate(sums[2], 12) + rotate(sums[3], 18);
+        for (int n = 0; n < 4; n++)
+            hash = (hash ^ mixed(0, sums[n])) * P1 + P4;
+    }
+    hash += size;
+    for (; end - at >= 8; at += 8)
+        hash = rotate(hash ^ mixed(0, read_word(at, 8)), 27) * P1 + P4;
+    if (end - at >= 4) {
+        hash = rotate(hash ^ read_word(at, 4) * P1, 23) * P2 + P3;
+        at += 4;
+    }
+    for (; at < end; at++)
+        hash = rotate(hash ^ *at * P5, 11) * P1;
+    hash = (hash ^ hash >> 33) * P2;
+    hash = (hash ^ hash >> 29) * P3;
+    return hash ^ hash >> 32;
+}
+
 /* --- Python ---------------------------------------------------------------------------------------------------- */
 
 static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *arguments)
@@ -505,12 +551,42 @@ static PyObject *scan(PyObject *Py_UNUSED(module), PyObject *arguments)
     return columns ? Py_BuildValue("nN", at - (Bytes)content, columns) : NULL;
 }
 
+static PyObject *hashes(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    Py_buffer texts, bounds;
+    Py_ssize_t skipped, n = 0;
+    if (!PyArg_ParseTuple(arguments, "y*y*n:hashes", &texts, &bounds, &skipped))
+        return NULL;
+    Py_ssize_t count = bounds.len < 16 ? 0 : bounds.len / 8 - 1;
+    PyObject *found = PyBytes_FromStringAndSize(NULL, count * 8);
+    char *to = found ? PyBytes_AsString(found) : NULL;
+    for (; to && n < count; n++) {
+        int64_t pair[2];
+        memcpy(pair, (const char *)bounds.buf + 8 * n, sizeof pair);
+        if (skipped < 0 || pair[0] < 0 || pair[0] > pair[1] || pair[1] > texts.len)
+            break;
+        int64_t start = skipped < pair[1] - pair[0] ? pair[0] + skipped : pair[1];
+        uint64_t hash = hash_text((Bytes)texts.buf + start, (size_t)(pair[1] - start));
+        memcpy(to + 8 * n, &hash, 8);
+    }
+    if (found && n < count) {
+        Py_CLEAR(found);
+        PyErr_Format(PyExc_ValueError, "text %zd: expected ascending bounds in %zd bytes", n, texts.len);
+    }
+    PyBuffer_Release(&texts);
+    PyBuffer_Release(&bounds);
+    return found;
+}
+
 static PyMethodDef METHODS[] = {
     {"scan", scan, METH_VARARGS,
      "scan(block, start): read the plain lines that begin at `start`; return where they end, and as bytes: all texts of "
      "id, parent_id, link_id, body and author (empty if there is none), then the lengths of those (int32), score (int32), "
      "created (int64), and whether there is a score and a mark of later deletion (0 or 1). If the line at `start` is not "
      "plain: where the next plain one begins, and ()."},
+    {"hashes", hashes, METH_VARARGS,
+     "hashes(texts, bounds, skipped): XXH64 (uint64, as bytes) of each text, without as many bytes at its beginning; the "
+     "texts are between the neighbours of `bounds` (int64)."},
     {0}};
 static PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, .m_name = "_lines", .m_methods = METHODS};
 

@@ -136,6 +136,19 @@ def test_the_join_is_that_of_a_dictionary(months: list[list[Row]], buckets: int,
         assert keys == sorted(keys)
 
 
+@given(st.lists(ROWS, max_size=25))
+def test_ids_with_the_same_hash_are_told_apart(rows: list[Row]) -> None:
+    comments = pa.Table.from_batches([as_batch(rows)])
+    links = comments["link_id"].combine_chunks().dictionary_encode().indices.to_numpy()
+    hashes = stable_hashes(comments["id"].combine_chunks())
+    expected, counts = module._matched_rows(comments, links, hashes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "stable_hashes", lambda values, _=0: np.zeros(len(values), np.uint64))
+        found, again = module._matched_rows(comments, links, np.zeros_like(hashes))
+    assert found.tolist() == expected.tolist()
+    assert again == counts
+
+
 def made_thread_rows(seed: int, count: int) -> list[Row]:
     """Comments with different ids; parents before or after them, or nowhere."""
     draw = random.Random(seed)
