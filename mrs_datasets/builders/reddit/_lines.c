@@ -1,4 +1,4 @@
-/* Reads comments of Reddit's dumps, one JSON object per line, into the buffers of Arrow's arrays.
+/* Reads comments of Reddit's dumps, one JSON object per line, into the buffers of Arrow's arrays; hashes their ids.
  *
  * Only plain lines are read: those of which nothing can be in doubt. Every byte of a plain line is checked, also where
  * nothing is read, but not everything that is valid is plain: no field comes twice, keys are ASCII without escapes, and

@@ -25,7 +25,7 @@ from mrs_datasets.builders.pipeline.stages import (
     write_batches,
 )
 from mrs_datasets.builders.reddit.clean import clean_pairs
-from mrs_datasets.builders.reddit.columns import BATCH_TEXTS, change_in_turn, found_rows, with_rows
+from mrs_datasets.builders.reddit.columns import BATCH_TEXTS, change_in_turn
 from mrs_datasets.builders.reddit.duplicates import keyed_pairs, signature_file
 from mrs_datasets.builders.reddit.partition import bucket_sizes, mix, read_buckets, stable_hashes
 from mrs_datasets.builders.reddit.plan import KEPT, LOW_SCORE, UNKNOWN_LANGUAGE, BucketPairs, Build, Outcomes, Settings
@@ -173,9 +173,10 @@ def identify_pairs(pairs: pa.Table, identifier: LanguageIdentifier, min_score: f
     for batch in pairs.select(["message", "reply"]).to_batches(max_chunksize=BATCH_TEXTS):
         answers = identifier.identify(_words(batch))
         clear = [score > min_score and language != UNDETERMINED for language, score in answers]
-        for (language, _), clearly in zip(answers, clear, strict=True):
-            unclear = UNKNOWN_LANGUAGE if language == UNDETERMINED else LOW_SCORE
-            outcomes[language, KEPT if clearly else unclear] += 1
+        outcomes.update(
+            (language, KEPT if clearly else UNKNOWN_LANGUAGE if language == UNDETERMINED else LOW_SCORE)
+            for (language, _), clearly in zip(answers, clear, strict=True)
+        )
         languages += compress((language for language, _ in answers), clear)
         kept += clear
     found = pairs.filter(pa.array(np.array(kept, bool)))
@@ -184,11 +185,7 @@ def identify_pairs(pairs: pa.Table, identifier: LanguageIdentifier, min_score: f
 
 def _words(batch: pa.RecordBatch) -> list[str]:
     joined = pc.binary_join_element_wise(batch["message"], batch["reply"], " ")
-    rows = found_rows(joined, _NOT_WORDS)
-    if len(rows):
-        words = pc.replace_substring_regex(joined.take(pa.array(rows)), _NOT_WORDS, " ")
-        joined = with_rows(joined, rows, words)
-    texts: list[str] = joined.to_pylist()
+    texts: list[str] = pc.replace_substring_regex(joined, _NOT_WORDS, " ").to_pylist()
     return texts
 
 
@@ -276,7 +273,10 @@ def join_buckets(files: Sequence[Location], group: range, buckets: int) -> tuple
     rows, unpaired = _matched_rows(comments, codes, ids)
     parent, order = ids[rows]
     thread = stable_hashes(links.dictionary)[codes[rows[1]]]
-    sorting = _sorting(thread, order, buckets)
+    sorting = np.argsort(order)
+    if (np.diff(order[sorting]) == 0).any():  # rare: replies of several threads with the same id
+        sorting = np.lexsort((thread, order))
+    sorting = sorting[np.argsort(_buckets(thread, buckets).astype(np.uint16)[sorting], kind="stable")]
     rows, order, parent, thread = rows[:, sorting], order[sorting], parent[sorting], thread[sorting]
     month = _months(comments["created"].to_numpy()[rows[1]])
     texts = _texts(comments["body"], rows)
@@ -288,15 +288,6 @@ def join_buckets(files: Sequence[Location], group: range, buckets: int) -> tuple
         batches.append(pa.RecordBatch.from_arrays(columns, schema=PAIRS))
         start = end
     return pa.Table.from_batches(batches, PAIRS), unpaired
-
-
-def _sorting(thread: NDArray[np.uint64], order: NDArray[np.uint64], buckets: int) -> NDArray[np.int64]:
-    """The rows in the order of their buckets, then of `order` and `thread`."""
-    sorting = np.argsort(order)
-    if (np.diff(order[sorting]) == 0).any():  # rare: replies of several threads with the same id
-        sorting = np.lexsort((thread, order))
-    of_rows = _buckets(thread, buckets).astype(np.uint16)[sorting]
-    return sorting[np.argsort(of_rows, kind="stable")]
 
 
 def _matched_rows(

@@ -46,11 +46,8 @@ _Run = tuple[list[pa.RecordBatch], bool]  # batches, and whether more runs follo
 
 
 def stable_hashes(values: pa.Array, skipped: int = 0) -> NDArray[np.uint64]:
-    """xxHash64 of every string (UTF-8, seed 0): the same on every machine and in every version.
-
-    Args:
-        values: without nulls.
-        skipped: bytes at the beginning of every string that are left out.
+    """xxHash64 of every string (UTF-8, seed 0), without the first `skipped` bytes: the same on every machine and in
+    every version.
 
     >>> stable_hashes(pa.array(["abc"])).tolist()
     [4952883123889572249]

@@ -1,6 +1,7 @@
 """Replies joined with the comments that they answer, every comment accounted for; and the language of the pairs."""
 
 import random
+import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -275,6 +276,17 @@ def test_every_pair_is_kept_or_counted_whatever_the_batches(
         naive[language, KEPT if number in expected else reason] += 1
     assert outcomes == naive
     assert not any("\n" in text or "\r" in text for text in stub.texts)
+
+
+TEXTS = st.lists(st.sampled_from(["", "a", "<url>", "<b>", "<ip>", "\r\n", "\n", "日本", " "]), max_size=4).map("".join)
+
+
+@given(st.lists(st.tuples(TEXTS, TEXTS), max_size=9), st.integers(0, 4))
+def test_line_ends_and_masks_are_spaces_to_the_model(pairs: list[tuple[str, str]], start: int) -> None:
+    sides = [pa.array([pair[side] for pair in pairs], pa.string()) for side in range(2)]
+    batch = pa.RecordBatch.from_arrays(sides, ["message", "reply"])[start:]
+    expected = [re.sub(r"[\r\n]|<(?:url|user|email|phone|ip)>", " ", " ".join(pair)) for pair in pairs[start:]]
+    assert module._words(batch) == expected
 
 
 @pytest.mark.parametrize(
