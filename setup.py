@@ -11,7 +11,7 @@ STABLE = not sysconfig.get_config_var("Py_GIL_DISABLED")
 # Compiled parts and their sources; each comment says what is used without a C compiler.
 PARTS = {
     "mrs_suggest/common/text/_lid": ["_lid.c", "_lid_read.c"],  # the package fasttext
-    "mrs_datasets/builders/reddit/_lines": ["_lines.c"],  # msgspec, for all lines
+    "mrs_datasets/builders/reddit/_lines": ["_lines.c"],  # msgspec for all lines, and the package xxhash
 }
 
 setup(

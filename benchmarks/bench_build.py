@@ -240,12 +240,10 @@ def _load_libraries() -> None:
     from mrs_datasets.builders.pipeline.stages import settle
 
     settle()
-    import polars
     import xxhash
 
     import mrs_datasets.builders.reddit.write
 
-    assert polars
     assert xxhash
     assert mrs_datasets.builders.reddit.write
 
@@ -456,7 +454,7 @@ def main() -> None:
             "python": platform.python_version(),
             **{
                 package: metadata.version(package)
-                for package in ("zstandard", "msgspec", "pyarrow", "polars", "numpy", "pandas", "fasttext", "orjson")
+                for package in ("zstandard", "msgspec", "pyarrow", "numpy", "pandas", "fasttext", "orjson")
                 if util.find_spec(package)
             },
         },

@@ -317,9 +317,7 @@ def main() -> None:
         "machine": {"cores": os.cpu_count(), "load_at_the_end": round(os.getloadavg()[0], 1)},
         "versions": {
             "python": platform.python_version(),
-            **{
-                name: metadata.version(name) for name in ("zstandard", "msgspec", "pyarrow", "polars", "duckdb", "ftfy")
-            },
+            **{name: metadata.version(name) for name in ("zstandard", "msgspec", "pyarrow", "duckdb", "ftfy")},
         },
     }
     print(f"{workload['lines']:,} lines, {workload['bytes'] / MB:,.0f} MB, {workload['pairs']:,} pairs")

@@ -407,7 +407,7 @@ def main() -> None:
         for name, found in rows.items():
             told = f"predicted {found['predicted']:,}, measured {found['measured']:,} ({found['ratio']})"
             print(f"{profile}, {name}: {told}")
-    write_result(__file__, __doc__, figures, ("zstandard", "msgspec", "pyarrow", "polars", "numpy", "fasttext"))
+    write_result(__file__, __doc__, figures, ("zstandard", "msgspec", "pyarrow", "numpy", "fasttext"))
     again(options.spark_cost)
 
 

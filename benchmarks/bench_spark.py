@@ -44,14 +44,12 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 def build_on(engine: str, dumps: Sequence[Path], model: Path, out: Path) -> dict[str, Any]:
     """A whole build; its CPU-seconds, the session's apart, and memory."""
-    import polars
     import xxhash
 
     from mrs_datasets.builders.pipeline.spark import SparkEngine
     from mrs_datasets.builders.reddit.build import build
     from mrs_datasets.builders.reddit.plan import make_build_plan, make_settings
 
-    assert polars
     assert xxhash
     plan = make_build_plan(dumps, out, 2, 8_000_000_000, BUCKETS)
     settings = make_settings("paper", min_examples=500, min_reply_count=2)
@@ -173,7 +171,7 @@ def main() -> None:
         "runs": options.runs,
         "note": options.note,
         "load": os.getloadavg(),
-        "versions": {name: metadata.version(name) for name in ("pyspark", "pyarrow", "polars", "msgspec", "zstandard")},
+        "versions": {name: metadata.version(name) for name in ("pyspark", "pyarrow", "msgspec", "zstandard")},
         "python": platform.python_version(),
         "cpus": os.cpu_count(),
         "sizes": sizes,

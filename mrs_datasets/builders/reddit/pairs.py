@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import compress
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pyarrow as pa
@@ -26,13 +25,12 @@ from mrs_datasets.builders.pipeline.stages import (
     write_batches,
 )
 from mrs_datasets.builders.reddit.clean import clean_pairs
-from mrs_datasets.builders.reddit.columns import BATCH_TEXTS, change_in_turn, found_rows, with_rows
+from mrs_datasets.builders.reddit.columns import BATCH_TEXTS, change_in_turn
 from mrs_datasets.builders.reddit.duplicates import keyed_pairs, signature_file
 from mrs_datasets.builders.reddit.partition import bucket_sizes, mix, read_buckets, stable_hashes
 from mrs_datasets.builders.reddit.plan import KEPT, LOW_SCORE, UNKNOWN_LANGUAGE, BucketPairs, Build, Outcomes, Settings
 from mrs_datasets.builders.reddit.read import COMMENT_PREFIX, POST_PREFIX
 from mrs_datasets.catalogue import CONTEXT
-from mrs_suggest.common.errors import extra_needed
 from mrs_suggest.common.io.storage import Location
 from mrs_suggest.common.text.language_id import UNDETERMINED, LanguageIdentifier
 from mrs_suggest.common.text.languages import LANGUAGES
@@ -175,9 +173,10 @@ def identify_pairs(pairs: pa.Table, identifier: LanguageIdentifier, min_score: f
     for batch in pairs.select(["message", "reply"]).to_batches(max_chunksize=BATCH_TEXTS):
         answers = identifier.identify(_words(batch))
         clear = [score > min_score and language != UNDETERMINED for language, score in answers]
-        for (language, _), clearly in zip(answers, clear, strict=True):
-            unclear = UNKNOWN_LANGUAGE if language == UNDETERMINED else LOW_SCORE
-            outcomes[language, KEPT if clearly else unclear] += 1
+        outcomes.update(
+            (language, KEPT if clearly else UNKNOWN_LANGUAGE if language == UNDETERMINED else LOW_SCORE)
+            for (language, _), clearly in zip(answers, clear, strict=True)
+        )
         languages += compress((language for language, _ in answers), clear)
         kept += clear
     found = pairs.filter(pa.array(np.array(kept, bool)))
@@ -186,11 +185,7 @@ def identify_pairs(pairs: pa.Table, identifier: LanguageIdentifier, min_score: f
 
 def _words(batch: pa.RecordBatch) -> list[str]:
     joined = pc.binary_join_element_wise(batch["message"], batch["reply"], " ")
-    rows = found_rows(joined, _NOT_WORDS)
-    if len(rows):
-        words = pc.replace_substring_regex(joined.take(pa.array(rows)), _NOT_WORDS, " ")
-        joined = with_rows(joined, rows, words)
-    texts: list[str] = joined.to_pylist()
+    texts: list[str] = pc.replace_substring_regex(joined, _NOT_WORDS, " ").to_pylist()
     return texts
 
 
@@ -274,11 +269,14 @@ def join_buckets(files: Sequence[Location], group: range, buckets: int) -> tuple
     """
     comments = pa.concat_tables([read_buckets(path, group) for path in files])
     links = comments["link_id"].combine_chunks().dictionary_encode()
-    codes = links.indices.to_numpy()
-    rows, unpaired = _matched_rows(comments, codes)
-    parent, order = (stable_hashes(comments["id"].take(pa.array(side)).combine_chunks()) for side in rows)
+    codes, ids = links.indices.to_numpy(), stable_hashes(comments["id"].combine_chunks())
+    rows, unpaired = _matched_rows(comments, codes, ids)
+    parent, order = ids[rows]
     thread = stable_hashes(links.dictionary)[codes[rows[1]]]
-    sorting = np.lexsort((thread, order, _buckets(thread, buckets)))
+    sorting = np.argsort(order)
+    if (np.diff(order[sorting]) == 0).any():  # rare: replies of several threads with the same id
+        sorting = np.lexsort((thread, order))
+    sorting = sorting[np.argsort(_buckets(thread, buckets).astype(np.uint16)[sorting], kind="stable")]
     rows, order, parent, thread = rows[:, sorting], order[sorting], parent[sorting], thread[sorting]
     month = _months(comments["created"].to_numpy()[rows[1]])
     texts = _texts(comments["body"], rows)
@@ -292,34 +290,52 @@ def join_buckets(files: Sequence[Location], group: range, buckets: int) -> tuple
     return pa.Table.from_batches(batches, PAIRS), unpaired
 
 
-def _matched_rows(comments: pa.Table, links: NDArray[np.int32]) -> tuple[NDArray[np.int64], dict[str, int]]:
+def _matched_rows(
+    comments: pa.Table, links: NDArray[np.int32], hashes: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], dict[str, int]]:
     """The rows of messages and of the replies to them (2, pairs), in the order of the replies; and the other comments,
-    by reason. `links` (comments,) numbers the threads."""
-    pl = _polars()
-    ids = {name: pl.from_arrow(comments[name]) for name in ("id", "parent_id")}
-    keys = pl.DataFrame({"link": links, **ids}).with_row_index("row")
-    comments_read = keys.height
-    once = keys.unique(["link", "id"], keep="first", maintain_order=True)
-    del keys
-    to_comments = once.filter(pl.col("parent_id").str.starts_with(COMMENT_PREFIX)).select(
-        "link", "row", id=pl.col("parent_id").str.slice(len(COMMENT_PREFIX))
-    )
-    to_posts = once.select(pl.col("parent_id").str.starts_with(POST_PREFIX).sum()).item()
-    messages = once.select("link", "id", message="row")
-    pairs = to_comments.join(messages, on=["link", "id"], how="inner", maintain_order="left")
-    rows = np.stack([pairs["message"].to_numpy(), pairs["row"].to_numpy()]).astype(np.int64)
+    by reason. `links` (comments,) numbers the threads, and `hashes` (comments,) are those of the ids.
+
+    The hashes find what matches; should texts with the same hash differ, numbers of the texts take their place.
+    """
+    read = comments.num_rows
+    parents = comments["parent_id"].combine_chunks()
+    posts = pc.starts_with(parents, POST_PREFIX).to_numpy(zero_copy_only=False)
+    replies = np.flatnonzero(pc.starts_with(parents, COMMENT_PREFIX).to_numpy(zero_copy_only=False))
+    parents, links = parents.take(pa.array(replies)), np.append(links, links[replies]).astype(np.uint64)
+    ids = pc.binary_join_element_wise(COMMENT_PREFIX, comments["id"].combine_chunks(), "")
+    names = pa.concat_arrays([ids, parents])  # of all comments, then of those that replies answer
+    first = _first_rows(mix(links) ^ np.append(hashes, stable_hashes(parents, len(COMMENT_PREFIX))), read)
+    found = np.flatnonzero((first < read) & (first != np.arange(len(first))))
+    same = links[found] == links[first[found]]
+    if not same.all() or names.take(pa.array(found)) != names.take(pa.array(first[found])):
+        numbers = names.dictionary_encode().indices.to_numpy().astype(np.uint64)
+        first = _first_rows(links * np.uint64(len(names)) + numbers, read)
+    once = first[:read] == np.arange(read)
+    rows = np.stack([first[read:], replies])
+    rows = rows[:, once[replies] & (rows[0] < read)]
     itself = rows[0] == rows[1]
-    missing = once.height - to_posts - rows.shape[1]
+    missing = int(once.sum() - (once & posts).sum()) - rows.shape[1]
     rows = rows[:, ~itself]
-    circular = _in_circles(rows, comments_read)
+    circular = _in_circles(rows, read)
     rows = rows[:, ~circular]
     return rows, {
-        DUPLICATE: comments_read - once.height,
-        POST: to_posts,
+        DUPLICATE: int(read - once.sum()),
+        POST: int((once & posts).sum()),
         MISSING: missing,
         SELF: int(itself.sum()),
         CYCLE: int(circular.sum()),
     }
+
+
+def _first_rows(keys: NDArray[np.uint64], read: int) -> NDArray[np.int64]:
+    """For each key the first of the first `read` keys that is equal, by its number; `read` if there is none."""
+    sorting = np.argsort(keys)
+    ordered = keys[sorting]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(keys)])
+    first = np.empty(len(keys), np.int64)
+    first[sorting] = np.repeat(np.minimum.reduceat(sorting, starts), np.diff(starts, append=len(keys)))
+    return np.minimum(first, read)
 
 
 def _in_circles(rows: NDArray[np.int64], comments: int) -> NDArray[np.bool_]:
@@ -344,16 +360,12 @@ def _in_circles(rows: NDArray[np.int64], comments: int) -> NDArray[np.bool_]:
 
 def _texts(bodies: pa.ChunkedArray, rows: NDArray[np.int64]) -> Iterator[tuple[pa.Array, pa.Array]]:
     """The texts of rows (2, pairs), chunk by chunk, since Arrow's string arrays are limited to 2 GiB."""
-    pl = _polars()
-    texts = pl.from_arrow(bodies, rechunk=False)
-    sizes = texts.str.len_bytes().to_numpy()[rows].max(axis=0, initial=0)
+    bodies = bodies.cast(pa.large_string()).combine_chunks()
+    sizes = pc.binary_length(bodies).to_numpy()[rows].max(axis=0, initial=0)
     chunk = np.cumsum(sizes, dtype=np.int64) // _CHUNK_BYTES
     ends = [*(np.flatnonzero(np.diff(chunk)) + 1).tolist(), rows.shape[1]]
     for start, end in zip([0, *ends[:-1]], ends, strict=True):
-        message, reply = (
-            texts.gather(side[start:end]).to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.string())
-            for side in rows
-        )
+        message, reply = (bodies.take(pa.array(side[start:end])).cast(pa.string()) for side in rows)
         yield message, reply
 
 
@@ -361,9 +373,3 @@ def _months(created: NDArray[np.int64]) -> NDArray[np.int32]:
     """Seconds since 1970 as year and month, 201801; dates outside the calendar become its first or last month."""
     months = np.clip(created, 0, _LAST_SECOND).astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
     return ((1970 + months // 12) * 100 + months % 12 + 1).astype(np.int32)
-
-
-def _polars() -> ModuleType:
-    with extra_needed("polars", "reddit", "a build from dumps"):
-        import polars
-    return polars

@@ -27,6 +27,7 @@ from xxhash import xxh3_64, xxh64_intdigest
 
 from mrs_datasets.builders.pipeline.stages import read_checked, write_checked
 from mrs_datasets.builders.pipeline.work_folder import unreachable, writing
+from mrs_datasets.builders.reddit import read
 from mrs_datasets.builders.reddit.read import COMMENTS
 from mrs_suggest.common.errors import InputError, RemoteError, first_line, reason_of
 from mrs_suggest.common.io.files import to_disk
@@ -44,13 +45,19 @@ _EMPTY = pa.RecordBatch.from_arrays([pa.array([], kind) for kind in PARTITION.ty
 _Run = tuple[list[pa.RecordBatch], bool]  # batches, and whether more runs follow
 
 
-def stable_hashes(values: pa.Array) -> NDArray[np.uint64]:
-    """xxHash64 of every string (UTF-8, seed 0): the same on every machine and in every version.
+def stable_hashes(values: pa.Array, skipped: int = 0) -> NDArray[np.uint64]:
+    """xxHash64 of every string (UTF-8, seed 0), without the first `skipped` bytes: the same on every machine and in
+    every version.
 
     >>> stable_hashes(pa.array(["abc"])).tolist()
     [4952883123889572249]
     """
-    return np.fromiter(map(xxh64_intdigest, values.cast(pa.large_binary()).to_pylist()), np.uint64, count=len(values))
+    values = values.cast(pa.large_binary())
+    if read._lines and len(values):
+        _, bounds, content = values.buffers()
+        bounds = np.frombuffer(bounds, np.int64)[values.offset : values.offset + len(values) + 1]
+        return np.frombuffer(read._lines.hashes(content or b"", bounds, skipped), np.uint64)
+    return np.fromiter((xxh64_intdigest(text[skipped:]) for text in values.to_pylist()), np.uint64, len(values))
 
 
 def mix(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:

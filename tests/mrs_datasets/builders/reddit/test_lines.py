@@ -29,6 +29,9 @@ EDITS = st.tuples(
     st.sampled_from(PIECES) | st.binary(max_size=2),
 )  # fmt: skip
 LINES = st.tuples(st.sampled_from(PLAIN + UNUSUAL), st.lists(EDITS, max_size=3))
+# With more other fields than are compared with those of the line before.
+OTHERS = b",".join(b'"k%d":[%d]' % (n, n) for n in range(70))
+WIDE = b'{"id":"a","link_id":"t3_b",%s,"body":"c","created_utc":1}' % OTHERS
 
 
 def edited(line: bytes, edits: list[tuple[int, bytes, int, bytes]]) -> bytes:
@@ -54,7 +57,31 @@ def test_edited_lines_are_what_msgspec_makes_of_them(lines: list[Any], end: byte
     assert found(block, compiled=True) == found(block, compiled=False)
 
 
-@pytest.mark.parametrize("line", PLAIN)
+@settings(max_examples=200)
+@given(st.sampled_from([*PLAIN, WIDE]), st.lists(st.lists(EDITS, max_size=2), min_size=2, max_size=6))
+def test_lines_that_are_much_like_the_one_before(line: bytes, edits: list[Any]) -> None:
+    lines = [line]
+    for again in edits:
+        lines += [edited(lines[-1], again), line]
+    block = b"\n".join(lines) + b"\n"
+    assert found(block, compiled=True) == found(block, compiled=False)
+
+
+def test_every_byte_may_differ_from_the_line_before() -> None:
+    line = PLAIN[-1]
+    others = [line[:at] + byte + line[at + 1 :] for at in range(len(line)) for byte in (b"", b",", b"}", b'"', b"1")]
+    block = b"\n".join([line, *(part for other in others for part in (other, line)), b""])
+    assert found(block, compiled=True) == found(block, compiled=False)
+
+
+def test_lines_with_more_or_fewer_members_than_the_line_before() -> None:
+    fields = [*json.loads(PLAIN[0]).items(), *((f"k{number}", number) for number in range(70))]
+    few = [json.dumps(dict(fields[:count])).encode() for count in range(len(fields))]
+    block = b"\n".join(part for line in few for part in (few[-1], line, few[-2], line)) + b"\n"
+    assert found(block, compiled=True) == found(block, compiled=False)
+
+
+@pytest.mark.parametrize("line", [*PLAIN, WIDE])
 def test_the_lines_of_every_year_are_read_without_msgspec(line: bytes) -> None:
     for block in (line + b"\n", line + b" \r\n"):
         end, columns = _lines.scan(block, 0)

@@ -1,6 +1,7 @@
 """Replies joined with the comments that they answer, every comment accounted for; and the language of the pairs."""
 
 import random
+import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -136,6 +137,19 @@ def test_the_join_is_that_of_a_dictionary(months: list[list[Row]], buckets: int,
         assert keys == sorted(keys)
 
 
+@given(st.lists(ROWS, max_size=25))
+def test_ids_with_the_same_hash_are_told_apart(rows: list[Row]) -> None:
+    comments = pa.Table.from_batches([as_batch(rows)])
+    links = comments["link_id"].combine_chunks().dictionary_encode().indices.to_numpy()
+    hashes = stable_hashes(comments["id"].combine_chunks())
+    expected, counts = module._matched_rows(comments, links, hashes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "stable_hashes", lambda values, _=0: np.zeros(len(values), np.uint64))
+        found, again = module._matched_rows(comments, links, np.zeros_like(hashes))
+    assert found.tolist() == expected.tolist()
+    assert again == counts
+
+
 def made_thread_rows(seed: int, count: int) -> list[Row]:
     """Comments with different ids; parents before or after them, or nowhere."""
     draw = random.Random(seed)
@@ -262,6 +276,17 @@ def test_every_pair_is_kept_or_counted_whatever_the_batches(
         naive[language, KEPT if number in expected else reason] += 1
     assert outcomes == naive
     assert not any("\n" in text or "\r" in text for text in stub.texts)
+
+
+TEXTS = st.lists(st.sampled_from(["", "a", "<url>", "<b>", "<ip>", "\r\n", "\n", "日本", " "]), max_size=4).map("".join)
+
+
+@given(st.lists(st.tuples(TEXTS, TEXTS), max_size=9), st.integers(0, 4))
+def test_line_ends_and_masks_are_spaces_to_the_model(pairs: list[tuple[str, str]], start: int) -> None:
+    sides = [pa.array([pair[side] for pair in pairs], pa.string()) for side in range(2)]
+    batch = pa.RecordBatch.from_arrays(sides, ["message", "reply"])[start:]
+    expected = [re.sub(r"[\r\n]|<(?:url|user|email|phone|ip)>", " ", " ".join(pair)) for pair in pairs[start:]]
+    assert module._words(batch) == expected
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from xxhash import xxh64_intdigest
 
 from mrs_datasets.builders.reddit import partition as module
+from mrs_datasets.builders.reddit import read
 from mrs_datasets.builders.reddit.partition import PARTITION, bucket_sizes, partition, read_buckets, stable_hashes
 from mrs_datasets.builders.reddit.read import COMMENTS
 from mrs_suggest.common.errors import InputError
@@ -96,6 +99,23 @@ def test_the_hash_never_changes() -> None:
         0xD24EC4F1A98C6E5B,
         0x44BC2CF5AD770999,
     ]
+
+
+@given(st.lists(st.text(max_size=70), max_size=9), st.integers(0, 3), st.integers(0, 40))
+def test_the_hash_is_the_same_with_and_without_the_compiled_part(texts: list[str], start: int, skipped: int) -> None:
+    expected = [xxh64_intdigest(text.encode()[skipped:]) for text in texts[start:]]
+    assert stable_hashes(pa.array(texts, pa.string())[start:], skipped).tolist() == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(read, "_lines", None)
+        assert stable_hashes(pa.array(texts, pa.string())[start:], skipped).tolist() == expected
+
+
+@pytest.mark.parametrize(("bounds", "skipped"), [([0, 4, 3], 0), ([-1, 2], 0), ([0, 6], 0), ([0, 5], -1)])
+def test_texts_out_of_bounds_are_not_hashed(bounds: list[int], skipped: int) -> None:
+    if not read._lines:
+        pytest.skip("needs the compiled part of the package")
+    with pytest.raises(ValueError, match=r"text [01]: expected ascending bounds in 5 bytes"):
+        read._lines.hashes(b"abcde", np.array(bounds, np.int64), skipped)
 
 
 @pytest.mark.parametrize("groups", [256, 4])
