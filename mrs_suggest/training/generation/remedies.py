@@ -6,7 +6,7 @@ generator writing them (Vu et al. 2022). A watch stops a run when too many repli
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,10 +30,11 @@ from mrs_suggest.models.pretraining.noising import NoisingCollator, next_token_l
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.pretraining.mixture import WHICH
 from mrs_suggest.training.pretraining.options import ALPHA
-from mrs_suggest.training.pretraining.rows import TokenRows, encode
+from mrs_suggest.training.pretraining.rows import encode
 from mrs_suggest.training.pretraining.seq2seq import separators
-from mrs_suggest.training.pretraining.texts import TextData, read_texts
-from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, PairSampler, StepSampler, make_sampler
+from mrs_suggest.training.pretraining.streams import TextRows, TextSampler
+from mrs_suggest.training.pretraining.texts import Streamed, TextData, read_texts
+from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, PairSampler, StepSampler, sampler_of_run
 
 if TYPE_CHECKING:
     from transformers import TrainerState
@@ -67,7 +68,7 @@ class DenoisingSteps(Base):
     _losses_of_kinds: Mapping[int, Any] | None = None
 
     def mix(
-        self, texts: Mapping[str, Collection[str]], share: float, coder: TextCoder, sampler: PairSampler, options: Any
+        self, texts: Mapping[str, Streamed[str]], share: float, coder: TextCoder, sampler: PairSampler, options: Any
     ) -> StepSampler:
         """Mix steps of text into those of the pairs, which alone decide how long an epoch is.
 
@@ -81,16 +82,16 @@ class DenoisingSteps(Base):
             InputError: the tokenizer has no mask token, or knows none of a language's text.
         """
         noising, frame = noising_of(coder, next(iter(texts)), self.args.seed)
-        rows = {language: _rows(sentences, language, coder, frame) for language, sentences in texts.items()}
-        lengths = np.concatenate([found.lengths for found in rows.values()])
-        own = make_sampler([len(found) for found in rows.values()], options, self.args, ALPHA, lengths)
+        rows = [_rows(sentences, language, coder, frame, self.args.seed) for language, sentences in texts.items()]
+        sampled = {"alpha": ALPHA, "mixed": options.batches == "mixed", "window": options.length_window, "sort": True}
+        own = sampler_of_run(rows, self.args, TextSampler, **sampled)
         pairs: Any = self.train_dataset
-        self.train_dataset = KeyedRows([(PAIRS, pairs), *((DENOISING, found) for found in rows.values())])
+        self.train_dataset = KeyedRows([(PAIRS, pairs), *((DENOISING, found) for found in rows)])
         self.data_collator = KeyedCollator({PAIRS: self.data_collator, DENOISING: noising}, WHICH)
         self._losses_of_kinds = {PAIRS: self.compute_loss_func, DENOISING: next_token_loss}
         self._sums: dict[int, tuple[Tensor | float, int]] = {}
         mixed = MixedSampler(
-            [sampler, own], [len(pairs), len(lengths)], [1 - share, share], self.args.seed, epoch_of=PAIRS
+            [sampler, own], [len(pairs), sum(map(len, rows))], [1 - share, share], self.args.seed, epoch_of=PAIRS
         )
         mixed.told.append(noising.set_epoch)
         return mixed
@@ -142,12 +143,11 @@ def noising_of(coder: TextCoder, language: str, seed: int) -> tuple[NoisingColla
     return noising, frame
 
 
-def _rows(sentences: Collection[str], language: str, coder: TextCoder, frame: TokenFrame) -> TokenRows:
+def _rows(sentences: Streamed[str], language: str, coder: TextCoder, frame: TokenFrame, seed: int) -> TextRows:
     tokenizer: Any = coder.tokenizer
-    where = f"--denoising_text {language}"
-    rows = encode(sentences, tokenizer, frame.room(coder.message_tokens), False, where, framed=False).rows
-    rows.shared = {"language": TokenFrame.of(coder.row, language, coder.config, tokenizer)[1]}
-    return rows
+    shared = {"language": TokenFrame.of(coder.row, language, coder.config, tokenizer)[1]}
+    encoder = partial(encode, tokenizer=tokenizer, most=frame.room(coder.message_tokens), pack=False, framed=False)
+    return TextRows(sentences, encoder, f"--denoising_text {language}", shared, seed)
 
 
 # --- the watch
