@@ -285,14 +285,16 @@ class KeyedRows(Dataset[tuple[Key, Any]], Generic[Key]):
 
     Args:
         sources: key -> rows, which have a length and are read by their number.
+        size: number of rows; None: the lengths, which may also be the ends of numbers that are not all used.
     """
 
-    def __init__(self, sources: Sequence[tuple[Key, Any]]) -> None:
+    def __init__(self, sources: Sequence[tuple[Key, Any]], size: int | None = None) -> None:
         self._keys = [key for key, _ in sources]
         self._rows: ConcatDataset[Any] = ConcatDataset([rows for _, rows in sources])
+        self._size = len(self._rows) if size is None else size
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return self._size
 
     def __getitem__(self, number: int) -> tuple[Key, Any]:
         return self._keys[bisect_right(self._rows.cumulative_sizes, number)], self._rows[number]
@@ -315,15 +317,15 @@ class KeyedCollator:
 
 
 def make_sampler(
-    sizes: Sequence[int], options: Any, training: TrainingArguments, alpha: float, lengths: np.ndarray | None
+    sizes: Sequence[Any], options: Any, training: TrainingArguments, alpha: float, lengths: Any, kind: Any = PairSampler
 ) -> PairSampler:
     """The sampler of a run whose options are `batches` and `length_window`."""
     mixed, window = options.batches == "mixed", options.length_window
-    return sampler_of_run(sizes, training, alpha=alpha, mixed=mixed, lengths=lengths, window=window)
+    return sampler_of_run(sizes, training, kind, alpha=alpha, mixed=mixed, lengths=lengths, window=window)
 
 
 def sampler_of_run(
-    sizes: Sequence[Any], training: TrainingArguments, kind: Callable[..., PairSampler] = PairSampler, **named: Any
+    sizes: Sequence[Any], training: TrainingArguments, kind: Any = PairSampler, **named: Any
 ) -> PairSampler:
     """A `PairSampler` with the batch size, ranks, accumulation and seed of a run."""
     return kind(

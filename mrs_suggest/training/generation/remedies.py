@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from torch import Tensor
 from tqdm import tqdm
 
@@ -34,7 +33,14 @@ from mrs_suggest.training.pretraining.rows import encode
 from mrs_suggest.training.pretraining.seq2seq import separators
 from mrs_suggest.training.pretraining.streams import TextRows, TextSampler
 from mrs_suggest.training.pretraining.texts import Streamed, TextData, read_texts
-from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, PairSampler, StepSampler, sampler_of_run
+from mrs_suggest.training.sampling import (
+    KeyedCollator,
+    KeyedRows,
+    MixedSampler,
+    PairSampler,
+    StepSampler,
+    make_sampler,
+)
 
 if TYPE_CHECKING:
     from transformers import TrainerState
@@ -83,10 +89,10 @@ class DenoisingSteps(Base):
         """
         noising, frame = noising_of(coder, next(iter(texts)), self.args.seed)
         rows = [_rows(sentences, language, coder, frame, self.args.seed) for language, sentences in texts.items()]
-        sampled = {"alpha": ALPHA, "mixed": options.batches == "mixed", "window": options.length_window, "sort": True}
-        own = sampler_of_run(rows, self.args, TextSampler, **sampled)
+        own = make_sampler(rows, options, self.args, ALPHA, True, TextSampler)
         pairs: Any = self.train_dataset
-        self.train_dataset = KeyedRows([(PAIRS, pairs), *((DENOISING, found) for found in rows)])
+        sources = [(PAIRS, pairs), *((DENOISING, found) for found in rows)]
+        self.train_dataset = KeyedRows(sources, len(pairs) + sum(found.size for found in rows))
         self.data_collator = KeyedCollator({PAIRS: self.data_collator, DENOISING: noising}, WHICH)
         self._losses_of_kinds = {PAIRS: self.compute_loss_func, DENOISING: next_token_loss}
         self._sums: dict[int, tuple[Tensor | float, int]] = {}
@@ -145,9 +151,10 @@ def noising_of(coder: TextCoder, language: str, seed: int) -> tuple[NoisingColla
 
 def _rows(sentences: Streamed[str], language: str, coder: TextCoder, frame: TokenFrame, seed: int) -> TextRows:
     tokenizer: Any = coder.tokenizer
-    shared = {"language": TokenFrame.of(coder.row, language, coder.config, tokenizer)[1]}
     encoder = partial(encode, tokenizer=tokenizer, most=frame.room(coder.message_tokens), pack=False, framed=False)
-    return TextRows(sentences, encoder, f"--denoising_text {language}", shared, seed)
+    rows = TextRows(sentences, encoder, f"--denoising_text {language}", seed)
+    rows.shared = {"language": TokenFrame.of(coder.row, language, coder.config, tokenizer)[1]}
+    return rows
 
 
 # --- the watch

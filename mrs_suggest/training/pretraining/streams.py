@@ -8,8 +8,8 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache, partial
-from itertools import chain, count
+from functools import partial
+from itertools import chain, count, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,10 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.training.pretraining.cache import cached_folder
 from mrs_suggest.training.pretraining.rows import NOTES, TokenRows
 from mrs_suggest.training.pretraining.texts import Streamed, in_batches
-from mrs_suggest.training.sampling import KeyedRows, PairSampler, quotas
+from mrs_suggest.training.sampling import PairSampler, quotas
 
 GROUP = 64  # parts at most whose rows are shuffled together: half a gigabyte of text
-OPEN = 2000  # parts whose row ends stay in memory, some 100 KB each
+OPEN = 2 * GROUP  # parts of a text whose row ends stay in memory, some 100 KB each
 PART, ROW = 40, 16  # bits of a row's number below the number of its part, and below its own in it: its length
 
 
@@ -35,21 +35,20 @@ class TextRows(Dataset[dict[str, Any]]):
 
     Args:
         encode: `texts` and `where` -> rows.
-        shared: what each row has in addition to its ids.
         seed: of the order of the parts.
 
     Attributes:
         size: number of rows, and `notes` about them: of a text of several parts, estimated from the first one.
+        shared: what each row has in addition to its ids.
 
     Raises:
         InputError: the tokenizer knows none of the text.
     """
 
-    def __init__(
-        self, texts: Streamed[Any], encode: partial[TokenRows], where: str, shared: Mapping[str, Any], seed: int
-    ) -> None:
-        self._texts, self._encode, self._shared, self._seed = texts, encode, shared, seed
-        self.parts = len(texts.parts)
+    def __init__(self, texts: Streamed[Any], encode: partial[TokenRows], where: str, seed: int) -> None:
+        self._texts, self._encode, self._seed, self.parts = texts, encode, seed, len(texts.parts)
+        self.shared: Mapping[str, Any] = {}
+        self._open: dict[int, TokenRows] = {}
         tokenizer, named = encode.keywords["tokenizer"], {**encode.keywords, "tokenizer": None}
         special, own = sorted(tokenizer.all_special_ids), tokenizer.backend_tokenizer.to_str()
         settings = tokenizers.__version__, encode.func.__name__, named, special, tokenizer.sep_token_id, own
@@ -66,10 +65,12 @@ class TextRows(Dataset[dict[str, Any]]):
         return self.parts << PART
 
     def __getitem__(self, number: int) -> dict[str, Any]:
-        return {**self.part(number >> PART)[number % (1 << PART) >> ROW], **self._shared}
+        return {**self.part(number >> PART)[number % (1 << PART) >> ROW], **self.shared}
 
     def part(self, number: int) -> TokenRows:
         """The rows of a part, which are written if they are not there."""
+        if number in self._open:
+            return self._open[number]
         part = self._texts.parts[number]
 
         def write(folder: Path) -> None:
@@ -77,7 +78,13 @@ class TextRows(Dataset[dict[str, Any]]):
             rows.ids.tofile(folder / "ids.bin")
             np.savez(folder / "rows.npz", ends=rows.ends, notes=[rows.notes[name] for name in NOTES])
 
-        return _opened(cached_folder(f"{self._key} {part.digest}", write))
+        folder = cached_folder(f"{self._key} {part.digest}", write)
+        with np.load(folder / "rows.npz") as file:
+            rows = TokenRows(folder / "ids.bin", file["ends"], dict(zip(NOTES, file["notes"].tolist(), strict=True)))
+        if len(self._open) == OPEN:
+            self._open.clear()
+        self._open[number] = rows
+        return rows
 
     def groups(self, epoch: int, number: int) -> list[NDArray[np.int64]]:
         """The parts of a pass, in groups whose rows are shuffled; the first are small, so that training begins soon."""
@@ -94,33 +101,16 @@ class TextRows(Dataset[dict[str, Any]]):
             yield from draw.permutation(np.concatenate(rows))
 
 
-@lru_cache(OPEN)
-def _opened(folder: Path) -> TokenRows:
-    with np.load(folder / "rows.npz") as file:
-        return TokenRows(folder / "ids.bin", file["ends"], dict(zip(NOTES, file["notes"].tolist(), strict=True)))
-
-
-class RunRows(KeyedRows[int]):
-    """The rows of all texts of a run, each with the number of its objective."""
-
-    def __init__(self, texts: Sequence[tuple[int, TextRows]]) -> None:
-        super().__init__(texts)
-        self._size = sum(text.size for _, text in texts)
-
-    def __len__(self) -> int:
-        return self._size
-
-
 class TextSampler(PairSampler):
     """The batches of a `PairSampler`, of texts whose rows may not be written yet: their numbers of rows are estimates.
 
     Args:
-        sort: sort rows by length in windows.
+        lengths: whether rows are sorted by their length in windows.
     """
 
-    def __init__(self, texts: Sequence[TextRows], batch_size: int, *, sort: bool = False, **named: Any) -> None:
+    def __init__(self, texts: Sequence[TextRows], batch_size: int, *, lengths: bool = False, **named: Any) -> None:
         super().__init__([text.size for text in texts], batch_size, **named)
-        self._texts, self._sort = texts, sort and self._window > 0
+        self._texts, self._sort = texts, lengths and self._window > 0
 
     def drawn(self, epoch: int) -> Iterator[NDArray[np.int64]]:
         draw = np.random.default_rng([self._seed, epoch])
@@ -140,19 +130,12 @@ class TextSampler(PairSampler):
                 window.sort(key=lambda number: number % (1 << ROW))
             yield from draw.permutation(np.reshape(window, (-1, self._step)))
 
-    def needed(self, share: float) -> Iterator[tuple[float, TextRows, int]]:
-        """The parts of the first epoch, and about when each is needed by a sampler with this share of the steps."""
-        for text, own in zip(self._texts, self._shares, strict=True):
-            groups = text.groups(0, 0)
-            for begin, group in zip(np.cumsum([0, *map(len, groups[:-1])]), groups, strict=True):
-                yield from ((begin / text.parts * text.size / own / share, text, part) for part in group.tolist())
-
 
 @contextmanager
-def written_ahead(parts: Sequence[tuple[TextRows, int]]) -> Iterator[None]:
-    """While the block runs, another process writes these parts; training writes what it needs before that itself."""
+def written_ahead(texts: Sequence[TextRows]) -> Iterator[None]:
+    """While the block runs, another process writes the rows of texts; training itself writes what it needs before."""
     with tempfile.TemporaryFile() as job:
-        pickle.dump(partial(_write, parts, os.getpid()), job)
+        pickle.dump(partial(_write, texts, os.getpid()), job)
         job.seek(0)
         places = {"HF_DATASETS_CACHE": str(datasets.config.HF_DATASETS_CACHE), "PYTHONPATH": os.pathsep.join(sys.path)}
         command = [sys.executable, "-c", "import pickle, sys; pickle.load(sys.stdin.buffer)()"]
@@ -164,7 +147,9 @@ def written_ahead(parts: Sequence[tuple[TextRows, int]]) -> Iterator[None]:
         process.wait()
 
 
-def _write(parts: Sequence[tuple[TextRows, int]], parent: int) -> None:
-    for text, number in parts:
-        if os.getppid() == parent:  # else it was killed
-            text.part(number)
+def _write(texts: Sequence[TextRows], parent: int) -> None:
+    """Write a part of each text in turn, in the order of the first epoch, while the parent lives."""
+    parts = ([(text, part) for part in np.concatenate(text.groups(0, 0)).tolist()] for text in texts)
+    for text, part in filter(None, chain.from_iterable(zip_longest(*parts))):
+        if os.getppid() == parent:
+            text.part(part)

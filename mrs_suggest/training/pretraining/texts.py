@@ -1,12 +1,13 @@
 """Text to pretrain on, by language: sentences and translations, with a part held out."""
 
-import codecs
 import hashlib
 import json
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, Generic, NamedTuple
 
@@ -29,14 +30,13 @@ from mrs_suggest.training.pretraining.cache import cached_folder
 
 MOST_HELD_OUT = 10  # at most one sentence in this many is held out of a text (ours: a small text must still teach)
 BLOCK = 8 << 20  # bytes of text whose rows are written together: seconds of work
-LINES = 50_000  # sentences taken together from a source that is not plain text: about as much
+LINES = 50_000  # lines of copied text, which are about as much
 PACKED = (".gz", ".xz", ".zst", ".parquet")
 FACTS, HELD_OUT, KINDS = "facts.json", ("validation", "test"), (TextSource, PairSource)
-COPIED = "copied.txt"  # text of sources that are not plain text, next to the facts
 
 
 class Part(NamedTuple):
-    """Lines of a text: the number of their source, and where they are in a file, with their hash."""
+    """Lines of a text: the number of their source, where they are, and their hash."""
 
     source: int
     file: str
@@ -47,45 +47,35 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Streamed(Collection[Item]):
+class Streamed(Generic[Item]):
     """Sentences or translations to train on, which are read from files whenever they are needed.
 
+    Its length is exact for a text of one part; else items that are held out are counted, too.
+
     Attributes:
-        folder: of the files that are not the user's own.
-        held_out: texts that do not train.
-        size: number of items; of a text of several parts, sentences that repeat held-out ones are counted.
+        folder: of the files that are copies.
     """
 
     sources: Sequence[Source[Item]]
     folder: Path
     parts: Sequence[Part]
     held_out: frozenset[str]
-    size: int = 0
-
-    @property
-    def digest(self) -> str:
-        """Of the text, wherever it is."""
-        return _hash("".join(part.digest for part in self.parts).encode())
 
     def __len__(self) -> int:
-        return self.size
+        return sum(part.count for part in self.parts)
 
     def __iter__(self) -> Iterator[Item]:
         return chain.from_iterable(map(self.part, self.parts))
 
-    def __contains__(self, item: object) -> bool:
-        return any(item == other for other in self)
-
     def part(self, part: Part) -> Iterator[Item]:
         """The items of a part; InputError if its file has changed since it was first read."""
         source, path, data = self.sources[part.source], self.folder / part.file, b""
-        if path.is_file():
-            with path.open("rb") as file:
-                file.seek(part.begin)
-                data = file.read(part.size)
+        with suppress(OSError), path.open("rb") as file:
+            file.seek(part.begin)
+            data = file.read(part.size)
         if _hash(data) != part.digest:
             raise InputError(f"{source}: changed while it was being read; rerun when no other process writes to it.")
-        items = source.lines(path, enumerate(data.decode("utf-8", "surrogateescape").split("\n"), 1))
+        items = source.lines(path, enumerate(data.decode("utf-8-sig", "surrogateescape").split("\n"), 1))
         return (item for item in items if self.held_out.isdisjoint(_sides(item)))
 
 
@@ -93,7 +83,7 @@ class Streamed(Collection[Item]):
 class Splits(Generic[Item]):
     """Sentences by language, or translations by their two languages (`en-ht`)."""
 
-    train: Mapping[str, Collection[Item]] = field(default_factory=dict)
+    train: Mapping[str, Streamed[Item]] = field(default_factory=dict)
     validation: dict[str, list[Item]] = field(default_factory=dict)
     test: dict[str, list[Item]] = field(default_factory=dict)
 
@@ -126,8 +116,8 @@ class TextData(Splits[str]):
         for split, by_language in chain(*(splits.items() for splits in both)):
             for language, items in by_language.items():
                 rows.setdefault(language, {})[split] = len(items)
-                own = items.digest if isinstance(items, Streamed) else _hash(_data(map(_line, items)))
-                digest.update(f"{split} {language} {len(items)} {own}\n".encode())
+                own = [part.digest for part in items.parts] if isinstance(items, Streamed) else items
+                digest.update(f"{split} {language} {len(items)} {own}\n".encode("utf-8", "surrogateescape"))
         parts = (f"text in {', '.join(self.train)}", f"translations {', '.join(self.pairs.train)}")
         title = ", ".join(part for part, has in zip(parts, (self.train, self.pairs.train), strict=True) if has)
         data = {"id": "text", "title": title, "content_hash": digest.hexdigest()[:16], "rows": rows}
@@ -142,25 +132,15 @@ def in_batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield batch
 
 
-class Draw:
-    """Draws items with equal probability, in one pass: those with the least of random numbers."""
-
-    def __init__(self, most: int, seed: int) -> None:
-        self._most, self._random = most, np.random.default_rng(seed)
-        self._kept: list[tuple[float, int, str]] = []
-        self.count = 0
-
-    def see(self, items: Sequence[str]) -> None:
-        """Take the next items of the pass into account."""
-        numbers = self._random.random(len(items))
-        last = self._kept[-1][0] if len(self._kept) == self._most and self._kept else float(not not self._most)
-        fresh = [(float(numbers[n]), self.count + n, items[n]) for n in np.flatnonzero(numbers < last).tolist()]
-        self._kept = sorted([*self._kept, *fresh])[: self._most]
-        self.count += len(items)
-
-    def drawn(self, most: int) -> list[str]:
-        """So many items, in their order."""
-        return [item for _, _, item in sorted(self._kept[:most], key=lambda kept: kept[1])]
+def drawn(batches: Iterable[list[str]], most: int, seed: int) -> list[tuple[float, int, str]]:
+    """At most so many lines, each with the same chance: those with the least random numbers, these and their places."""
+    random, kept, bound, seen = np.random.default_rng(seed), [], 1.0, 0
+    for lines in batches:
+        numbers = random.random(len(lines))
+        few = [(float(numbers[n]), seen + n, lines[n]) for n in np.flatnonzero(numbers < bound).tolist()]
+        kept, seen = sorted([*kept, *few])[:most], seen + len(lines)
+        bound = kept[-1][0] if len(kept) == most > 0 else float(most > 0)
+    return kept
 
 
 def read_texts(
@@ -195,7 +175,7 @@ def read_texts(
     def write(folder: Path) -> None:
         record: list[Record] = []
         found: list[Record] = []
-        with (folder / COPIED).open("wb") as copied:
+        with (folder / "copied.txt").open("wb") as copied:
             for paired, kind in zip((False, True), kinds, strict=True):
                 names = [name for name in validated if bool(languages_of(name)) is paired]
                 found.append(_read(kind, names, held_out, reading, record, copied))
@@ -224,23 +204,23 @@ def _streamed(kind: Any, facts: Record, found: Sequence[Record], folder: Path) -
     parts = (items for facts in found for split in HELD_OUT for items in facts[split].values())
     held_out = frozenset(text for items in parts for item in items for text in _sides(item))
     return {
-        language: Streamed(kind[0], folder, [Part(*part) for part in own], held_out, size)
-        for language, (size, own) in facts["train"].items()
+        language: Streamed(kind[0], folder, [Part(*part) for part in own], held_out)
+        for language, own in facts["train"].items()
     }
 
 
-def _kept(text: Streamed[Any], language: str, most: int | None, seed: int, file: IO[bytes]) -> tuple[int, list[Part]]:
-    """The size and the parts to train on: of a sample, copied to `file`, of a text of more than `most` items."""
+def _kept(text: Streamed[Any], language: str, most: int | None, seed: int, file: IO[bytes]) -> list[Part]:
+    """The parts to train on: of a text of more than `most` items, those of a sample, which is written to `file`."""
     if next(iter(text), None) is None:
         what = "pair has a sentence that" if languages_of(language) else "sentence"
         option = "parallel" if languages_of(language) else "text"
         raise InputError(f"--{option} {language}: every {what} is held out too; pass text that is not.")
-    if most is not None and most < text.size:
-        draw = Draw(most, seed)
-        for items in in_batches(map(_line, text), LINES):
-            draw.see(items)
-        return min(most, draw.count), [_written(0, lines, file) for lines in in_batches(draw.drawn(most), LINES)]
-    return (sum(1 for _ in text) if len(text.parts) == 1 else text.size), [*text.parts]
+    if most is not None and most < len(text):
+        sample = drawn(in_batches(map(_line, text), LINES), most, seed)
+        lines = (line for _, _, line in sorted(sample, key=itemgetter(1)))
+        return [_written(0, some, file) for some in in_batches(lines, LINES)]
+    first, *others = text.parts
+    return [*text.parts] if others else [first._replace(count=sum(1 for _ in text))]
 
 
 def _read(
@@ -251,7 +231,7 @@ def _read(
     record: list[Record],
     copied: IO[bytes],
 ) -> Record:
-    """Sizes and parts of the training text by language, and held-out items."""
+    """The parts of the training text by language, and held-out items."""
     train, validation, test = parts
 
     def note(source: Source[Any], split: str, count: int) -> None:
@@ -265,17 +245,14 @@ def _read(
     wanted = dict.fromkeys(validated or [source.language for source in train])
     for number, source in enumerate(train):
         language = source.language
-        draws = not validation and language in wanted and language not in found["validation"]
-        draw = Draw(most if draws else 0, EVALUATION_SEED)
-        size, own = found["train"].get(language, (0, []))
-        for part, lines in _once(source, number, reading, copied):
-            own.append(part)
-            draw.see(lines)
-        note(source, "train", draw.count)
-        chosen = draw.drawn(min(most, draw.count // MOST_HELD_OUT))
-        if draws and most:
-            found["validation"][language] = list(source.lines(Path(), enumerate(chosen)))
-        found["train"][language] = size + draw.count - len(chosen), own
+        own = found["train"].setdefault(language, [])
+        draws = not validation and most and language in wanted and language not in found["validation"]
+        first, batches = len(own), _once(source, number, reading, copied, own)
+        kept = drawn(batches, most if draws else 0, EVALUATION_SEED)
+        note(source, "train", size := sum(part.count for part in own[first:]))
+        if draws:
+            chosen = sorted(kept[: size // MOST_HELD_OUT], key=itemgetter(1))
+            found["validation"][language] = list(source.lines(Path(), ((place, line) for _, place, line in chosen)))
     for language in wanted:
         if not validation and most and not found["validation"].get(language):
             kind = "parallel" if languages_of(language) else "text"
@@ -291,27 +268,27 @@ def _read(
 
 
 def _once(
-    source: Source[Any], number: int, reading: Reading, copied: IO[bytes]
-) -> Iterator[tuple[Part, list[str]]]:
-    """The parts of a source, with their lines: of large text files, where they are, else of a copy."""
+    source: Source[Any], number: int, reading: Reading, copied: IO[bytes], parts: list[Part]
+) -> Iterator[list[str]]:
+    """The lines of a source; its `parts` are where they are in large text files, or else in a copy."""
     files = [] if "," in source.where else source.files()
-    plain = all(file.is_file() and file.suffix not in PACKED for file in files)
-    if not files or not plain or sum(file.stat().st_size for file in files) < BLOCK * len(files):
+    large = sum(file.stat().st_size for file in files if file.suffix not in PACKED) >= BLOCK * len(files)
+    if not files or not large:
         for lines in in_batches(map(_line, source.items(reading)), LINES):
-            yield _written(number, lines, copied), lines
+            parts.append(_written(number, lines, copied))
+            yield lines
         return
     try:
         for file in files:
             require_text(file)
             with file.open("rb") as opened:
-                begin = len(codecs.BOM_UTF8) if opened.read(3) == codecs.BOM_UTF8 else 0
-                opened.seek(begin)
                 while data := opened.read(BLOCK) + opened.readline():
-                    lines = [line for line in data.decode().split("\n") if line and not line.isspace()]
+                    lines = [line for line in data.decode("utf-8-sig").split("\n") if line and not line.isspace()]
                     if isinstance(source, PairSource) and {line.count("\t") for line in lines} - {1}:
                         raise ValueError(file)
-                    yield Part(number, str(file.resolve()), begin, len(data), len(lines), _hash(data)), lines
-                    begin += len(data)
+                    begin = opened.tell() - len(data)
+                    parts.append(Part(number, str(file.resolve()), begin, len(data), len(lines), _hash(data)))
+                    yield lines
     except (ValueError, OSError):
         deque(source.items(reading), 0)  # says what is wrong with it, and in which line
         raise
@@ -319,14 +296,11 @@ def _once(
 
 def _written(number: int, lines: list[str], file: IO[bytes]) -> Part:
     """A part of a source, written to the end of a file."""
-    data, begin = _data(lines), file.tell()
+    data = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+    begin = file.tell()
     file.write(data)
     file.flush()
     return Part(number, Path(file.name).name, begin, len(data), len(lines), _hash(data))
-
-
-def _data(lines: Iterable[str]) -> bytes:
-    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
 
 
 def _hash(data: bytes) -> str:

@@ -1,11 +1,11 @@
 """The library's trainer with our batches, and held-out perplexity that all ranks share."""
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,9 @@ from mrs_suggest.training.pretraining.mixture import WHICH, Part
 from mrs_suggest.training.pretraining.objective import Batch, Collator, Objective, Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.rows import TokenRows
-from mrs_suggest.training.pretraining.streams import RunRows, TextRows, TextSampler, written_ahead
-from mrs_suggest.training.pretraining.texts import Streamed, TextData
-from mrs_suggest.training.sampling import KeyedCollator, MixedSampler, sampler_of_run
+from mrs_suggest.training.pretraining.streams import TextRows, TextSampler, written_ahead
+from mrs_suggest.training.pretraining.texts import TextData
+from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, make_sampler
 from mrs_suggest.training.trainer import OurTrainer
 
 MOST_NATS = 700.0  # per token; exp of more overflows
@@ -101,11 +101,11 @@ class PretrainingTrainer(OurTrainer, Trainer):
 
     mixture: Sequence[Part]
     held_out: Mapping[str, HeldOut]
-    needed: Sequence[tuple[TextRows, int]]  # parts of the texts, in about this order
+    texts: Sequence[TextRows]
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
         """The library's, while one process of each machine writes the rows that are not there yet."""
-        with written_ahead(self.needed) if self.args.local_process_index == 0 else nullcontext():
+        with written_ahead(self.texts) if self.args.local_process_index == 0 else nullcontext():
             return super().train(*args, **kwargs)
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
@@ -146,27 +146,26 @@ class PretrainingTrainer(OurTrainer, Trainer):
 def make_trainer(
     mixture: Sequence[Part], options: PretrainingArguments, training: TrainingArguments, data: TextData
 ) -> PretrainingTrainer:
-    texts = [_encoded(part, options, part.texts(data).train, training.seed) for part in mixture]
-    samplers = []
-    for part, own in zip(mixture, texts, strict=True):
-        sort = not (options.packing and part.objective.packs)
-        samplers.append(
-            sampler_of_run(
-                [*own.values()], training, TextSampler, alpha=options.sampling_alpha, mixed=options.batches == "mixed",
-                window=options.length_window, sort=sort,
-            )
-        )  # fmt: skip
+    texts, samplers = [], []
+    for part in mixture:
+        rows_of = partial(
+            TextRows, encode=part.objective.encoder(part.parts, options, options.packing), seed=training.seed
+        )
+        own = _encoded(part, part.texts(data).train, f"--{part.objective.reads}", rows_of)
+        lengths = not (options.packing and part.objective.packs)
+        samplers.append(make_sampler([*own.values()], options, training, options.sampling_alpha, lengths, TextSampler))
+        texts.append(own)
         if training.process_index == 0:
             _tell(own, "pairs" if part.objective.reads == "parallel" else "sentences")
     tokens = [{language: text.notes["tokens"] for language, text in own.items()} for own in texts]
     first, names, shares = mixture[0].parts, [part.name for part in mixture], [part.share for part in mixture]
     first.notes["train_tokens"] = dict(zip(names, tokens, strict=True)) if names[1:] else tokens[0]
-    rows = RunRows([(number, text) for number, own in enumerate(texts) for text in own.values()])
+    rows = [(number, text) for number, own in enumerate(texts) for text in own.values()]
     collators = [part.objective.collator(part.parts, options, training.seed) for part in mixture]
     trainer = PretrainingTrainer(
         model=first.model,
         args=training,
-        train_dataset=rows,
+        train_dataset=KeyedRows(rows, sum(text.size for _, text in rows)),
         eval_dataset=[],  # ours is in `held_out`
         data_collator=KeyedCollator(dict(enumerate(collators)), WHICH),
         compute_loss_func=mixture[0].objective.loss,
@@ -175,8 +174,7 @@ def make_trainer(
     if samplers[1:]:
         sizes = [sum(map(len, own.values())) for own in texts]
         trainer.sampler = MixedSampler(samplers, sizes, shares, training.seed)
-    needed = chain.from_iterable(sampler.needed(share) for sampler, share in zip(samplers, shares, strict=True))
-    trainer.needed = [part for _, *part in sorted(needed, key=itemgetter(0))]
+    trainer.texts = [text for _, text in rows]
     trainer.sampler.told += [collator.set_epoch for collator in collators]
     trainer.mixture = mixture
     trainer.held_out = {
@@ -190,28 +188,26 @@ def make_trainer(
 def held_out(part: Part, options: PretrainingArguments, texts: Mapping[str, Collection[Any]], option: str) -> HeldOut:
     """Held-out sentences or translations, ready to be measured."""
     encode = part.objective.encoder(part.parts, options, options.packing and part.objective.packs_held_out)
-    rows = {}
-    for language, own in texts.items():
-        where = f"{option} {language}"
-        rows[language] = encode(own, where=where)
-        rows[language].shared = part.objective.shared(language, part.parts, where)
+    rows = _encoded(part, texts, option, encode)
     return HeldOut(part.objective, part.parts, part.objective.held_out_collator(part.parts), rows)
 
 
-def _encoded(
-    part: Part, options: PretrainingArguments, texts: Mapping[str, Streamed[Any]], seed: int
-) -> dict[str, TextRows]:
-    """The rows of an objective that train, by language."""
-    encode, found = part.objective.encoder(part.parts, options, options.packing), {}
+def _encoded(part: Part, texts: Mapping[str, Any], option: str, encode: Callable[..., Any]) -> dict[str, Any]:
+    """The rows of an objective by language."""
+    found = {}
     for language, own in texts.items():
-        where = f"--{part.objective.reads} {language}"
-        found[language] = TextRows(own, encode, where, part.objective.shared(language, part.parts, where), seed)
+        where = f"{option} {language}"
+        found[language] = encode(own, where=where)
+        found[language].shared = part.objective.shared(language, part.parts, where)
     return found
 
 
 def _tell(texts: Mapping[str, TextRows], what: str) -> None:
     for language, text in texts.items():
         about = "about " if text.parts > 1 else ""
-        for name, why in (("cut", "are longer than a row and were cut"), ("unknown", "have no piece that the tokenizer knows and were left out")):
+        for name, why in (
+            ("cut", "are longer than a row and were cut"),
+            ("unknown", "have no piece that the tokenizer knows and were left out"),
+        ):
             if number := text.notes[name]:
                 print(f"note: {language}: {about}{number:,} {what} {why}.", file=sys.stderr)

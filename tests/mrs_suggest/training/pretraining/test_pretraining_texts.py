@@ -1,11 +1,11 @@
 """Text from every kind of source, what is held out, and rows of tokens."""
 
 import gzip
-import hashlib
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -22,9 +22,9 @@ from mrs_datasets.texts.text_sources import PairSource, Reading
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
-from mrs_suggest.training.pretraining import rows
 from mrs_suggest.training.pretraining.cache import cached_folder
 from mrs_suggest.training.pretraining.rows import encode, encode_pairs, frame
+from mrs_suggest.training.pretraining.streams import TextRows
 from mrs_suggest.training.pretraining.texts import TextData, TextSource, read_texts
 
 Write = Callable[..., str]
@@ -177,45 +177,43 @@ def kept_folders(cache: Path) -> int:
     return sum(path.is_dir() for path in cache.iterdir())
 
 
-def test_rows_of_many_texts_are_written_once(write: Write, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_written_once_for_each_text_and_kind(
+    write: Write, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     texts, pairs = (
         ["aa bb cc", "dd aa", "[UNK]", "cc " * 9] * 5,
         [("aa bb", "cc"), ("[UNK]", "aa"), ("dd " * 9, "bb")] * 5,
     )
     text = write("t.txt", "".join(f"{text}\n" for text in texts))
     parallel = write("p.tsv", "".join("\t".join(pair) + "\n" for pair in pairs))
-    nothing = read(f"ht={write('none.txt', '[UNK]')}").train["ht"]
 
-    def encoded(own: Any, translations: Any, most: int = 8) -> list[object]:
-        found = [encode(own, TOKENIZER, most, pack, "ht") for pack in (True, False)]
-        found.append(encode_pairs(translations, TOKENIZER, most, "en-ht"))
-        notes = [(one.cut, one.unknown, one.tokens, one.rows.lengths.tolist()) for one in found]
-        return [*notes, *([one.rows[n] for n in range(len(one.rows))] for one in found)]
+    def kinds(most: int) -> list[Any]:
+        packed, single = (partial(encode, tokenizer=TOKENIZER, most=most, pack=pack) for pack in (True, False))
+        return [packed, single, partial(encode_pairs, tokenizer=TOKENIZER, most=most)]
+
+    def contents(rows: Any) -> list[object]:
+        return [rows.notes, rows.lengths.tolist(), [rows[n] for n in range(len(rows))]]
 
     def streamed(most: int = 8) -> list[object]:
         data = read(f"ht={text}", pairs=f"en-ht={parallel}")
-        return encoded(data.train["ht"], data.pairs.train["en-ht"], most)
+        own = [data.train["ht"], data.train["ht"], data.pairs.train["en-ht"]]
+        return [contents(TextRows(one, kind, "ht", 0).part(0)) for one, kind in zip(own, kinds(most), strict=True)]
 
-    in_memory = encoded([" ".join(text.split()) for text in texts], pairs)
+    cleaned = [" ".join(text.split()) for text in texts]
+    in_memory = [contents(kind(own, where="ht")) for own, kind in zip([cleaned, cleaned, pairs], kinds(8), strict=True)]
     assert streamed() == in_memory
-    assert kept_folders(cache) == 2, "what is known about the texts alone"
-    monkeypatch.setattr(rows, "STORED", 1)
-    with pytest.raises(InputError, match="ht: the tokenizer knows no piece"):
-        encode(nothing, TOKENIZER, 8, True, "ht")
-    assert streamed() == in_memory
-    assert kept_folders(cache) == 5, "one for each kind, none for the text without pieces"
+    assert kept_folders(cache) == 4, "what is known about the texts, and one for each kind"
     with monkeypatch.context() as patch:
-        patch.setattr(TextSource, "items", None)
-        patch.setattr(PairSource, "items", None)
-        assert streamed() == in_memory, "mapped: neither read nor made again"
+        patch.setattr(TextSource, "lines", None)
+        patch.setattr(PairSource, "lines", None)
+        assert streamed() == in_memory, "neither read nor made again"
     assert streamed(9) != in_memory
-    assert kept_folders(cache) == 8
+    assert kept_folders(cache) == 7
     write("t.txt", "".join(f"{text}\n" for text in texts[::-1]))
     assert streamed() != in_memory, "as many bytes as before, but others"
 
 
-def test_what_was_not_finished_is_not_trusted(write: Write, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = write("t.txt", "aa bb\n" * 99)
+def test_what_was_not_finished_is_not_trusted(cache: Path) -> None:
     run = (
         "import os; from mrs_suggest.training.pretraining.cache import cached_folder; "
         "cached_folder('k', lambda new: (new / 'a').{})"
@@ -231,16 +229,6 @@ def test_what_was_not_finished_is_not_trusted(write: Write, cache: Path, monkeyp
     folder = cached_folder("k", write_all)
     assert (folder / "a").read_text() == "whole"
     assert kept_folders(cache) == 1, "the other one's is gone"
-    stream = read(f"ht={text}").train["ht"]
-    assert len(list(stream)) == 99
-    write("t.txt", "aa bb\n" * 50)
-    with pytest.raises(InputError, match="t.txt: changed while it was being read"):
-        list(stream)
-    monkeypatch.setattr(rows, "STORED", 1)
-    before = kept_folders(cache)
-    with pytest.raises(InputError, match="changed while"):
-        encode(stream, TOKENIZER, 8, True, "ht")
-    assert kept_folders(cache) == before
 
 
 def test_one_of_two_processes_writes(cache: Path) -> None:
