@@ -1,7 +1,6 @@
 """The same weights, whether rows of tokens were there, were written while they trained, or were cut off in between."""
 
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest

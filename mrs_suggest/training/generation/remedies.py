@@ -33,14 +33,7 @@ from mrs_suggest.training.pretraining.rows import encode
 from mrs_suggest.training.pretraining.seq2seq import separators
 from mrs_suggest.training.pretraining.streams import TextRows, TextSampler
 from mrs_suggest.training.pretraining.texts import Streamed, TextData, read_texts
-from mrs_suggest.training.sampling import (
-    KeyedCollator,
-    KeyedRows,
-    MixedSampler,
-    PairSampler,
-    StepSampler,
-    make_sampler,
-)
+from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, StepSampler, make_sampler
 
 if TYPE_CHECKING:
     from transformers import TrainerState
@@ -74,7 +67,7 @@ class DenoisingSteps(Base):
     _losses_of_kinds: Mapping[int, Any] | None = None
 
     def mix(
-        self, texts: Mapping[str, Streamed[str]], share: float, coder: TextCoder, sampler: PairSampler, options: Any
+        self, texts: Mapping[str, Streamed[str]], share: float, coder: TextCoder, sampler: Any, options: Any
     ) -> StepSampler:
         """Mix steps of text into those of the pairs, which alone decide how long an epoch is.
 

@@ -6,9 +6,9 @@ import pickle
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, count, zip_longest
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,17 @@ from mrs_suggest.training.pretraining.texts import Streamed, in_batches
 from mrs_suggest.training.sampling import PairSampler, quotas
 
 GROUP = 64  # parts at most whose rows are shuffled together: half a gigabyte of text
-OPEN = 2 * GROUP  # parts of a text whose row ends stay in memory, some 100 KB each
 PART, ROW = 40, 16  # bits of a row's number below the number of its part, and below its own in it: its length
+
+
+@lru_cache(8)
+def _settings(encode: partial[TokenRows]) -> str:
+    """The hash of what rows depend on in addition to their text."""
+    tokenizer, named = encode.keywords["tokenizer"], {**encode.keywords, "tokenizer": tokenizers.__version__}
+    tokenizer("")  # takes truncation and padding out of its file, as every use does
+    special = sorted(tokenizer.all_special_ids), tokenizer.sep_token_id
+    own = f"{encode.func.__name__} {named} {special} {tokenizer.backend_tokenizer.to_str()}"
+    return hashlib.sha256(own.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 class TextRows(Dataset[dict[str, Any]]):
@@ -47,13 +56,8 @@ class TextRows(Dataset[dict[str, Any]]):
 
     def __init__(self, texts: Streamed[Any], encode: partial[TokenRows], where: str, seed: int) -> None:
         self._texts, self._encode, self._seed, self.parts = texts, encode, seed, len(texts.parts)
-        self.shared: Mapping[str, Any] = {}
+        self._key, self.shared = f"{_settings(encode)} {texts.digest}", dict[str, Any]()
         self._open: dict[int, TokenRows] = {}
-        tokenizer, named = encode.keywords["tokenizer"], {**encode.keywords, "tokenizer": None}
-        special, own = sorted(tokenizer.all_special_ids), tokenizer.backend_tokenizer.to_str()
-        settings = tokenizers.__version__, encode.func.__name__, named, special, tokenizer.sep_token_id, own
-        key = f"{settings} {sorted(texts.held_out)}"
-        self._key = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
         first = next((part for part in chain.from_iterable(self.groups(0, 0)) if len(self.part(part))), None)
         if first is None:
             raise InputError(f"{where}: the tokenizer knows no piece of this text; start from another encoder.")
@@ -81,10 +85,7 @@ class TextRows(Dataset[dict[str, Any]]):
         folder = cached_folder(f"{self._key} {part.digest}", write)
         with np.load(folder / "rows.npz") as file:
             rows = TokenRows(folder / "ids.bin", file["ends"], dict(zip(NOTES, file["notes"].tolist(), strict=True)))
-        if len(self._open) == OPEN:
-            self._open.clear()
-        self._open[number] = rows
-        return rows
+        return self._open.setdefault(number, rows)
 
     def groups(self, epoch: int, number: int) -> list[NDArray[np.int64]]:
         """The parts of a pass, in groups whose rows are shuffled; the first are small, so that training begins soon."""

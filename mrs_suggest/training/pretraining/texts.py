@@ -13,16 +13,7 @@ from typing import IO, Any, Generic, NamedTuple
 
 import numpy as np
 
-from mrs_datasets.texts.text_sources import (
-    Item,
-    Pair,
-    PairSource,
-    Reading,
-    Source,
-    TextSource,
-    languages_of,
-    require_text,
-)
+from mrs_datasets.texts.text_sources import Item, PairSource, Reading, Source, TextSource, languages_of, require_text
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.models.saved.record import Record
@@ -54,12 +45,14 @@ class Streamed(Generic[Item]):
 
     Attributes:
         folder: of the files that are copies.
+        held_out: texts that do not train, and `digest`, their hash.
     """
 
     sources: Sequence[Source[Item]]
     folder: Path
     parts: Sequence[Part]
     held_out: frozenset[str]
+    digest: str
 
     def __len__(self) -> int:
         return sum(part.count for part in self.parts)
@@ -100,7 +93,7 @@ class TextData(Splits[str]):
     """
 
     sources: list[Record] = field(default_factory=list)
-    pairs: Splits[Pair] = field(default_factory=Splits)
+    pairs: Splits[tuple[str, str]] = field(default_factory=Splits)
 
     def texts(self) -> Iterator[str]:
         """All training sentences, those of translations among them."""
@@ -203,8 +196,9 @@ def _streamed(kind: Any, facts: Record, found: Sequence[Record], folder: Path) -
     """The training text by language."""
     parts = (items for facts in found for split in HELD_OUT for items in facts[split].values())
     held_out = frozenset(text for items in parts for item in items for text in _sides(item))
+    digest = _hash(str(sorted(held_out)).encode("utf-8", "surrogateescape"))
     return {
-        language: Streamed(kind[0], folder, [Part(*part) for part in own], held_out)
+        language: Streamed(kind[0], folder, [Part(*part) for part in own], held_out, digest)
         for language, own in facts["train"].items()
     }
 
@@ -272,8 +266,8 @@ def _once(
 ) -> Iterator[list[str]]:
     """The lines of a source; its `parts` are where they are in large text files, or else in a copy."""
     files = [] if "," in source.where else source.files()
-    large = sum(file.stat().st_size for file in files if file.suffix not in PACKED) >= BLOCK * len(files)
-    if not files or not large:
+    packed = any(file.suffix in PACKED for file in files)
+    if packed or not files or sum(file.stat().st_size for file in files) < BLOCK * len(files):
         for lines in in_batches(map(_line, source.items(reading)), LINES):
             parts.append(_written(number, lines, copied))
             yield lines
