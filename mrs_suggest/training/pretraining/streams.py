@@ -25,7 +25,7 @@ from mrs_suggest.training.pretraining.rows import NOTES, TokenRows
 from mrs_suggest.training.pretraining.texts import Streamed, in_batches
 from mrs_suggest.training.sampling import PairSampler, quotas
 
-GROUP = 64  # parts at most whose rows are shuffled together: half a gigabyte of text
+GROUP = 128  # parts at most whose rows are shuffled together: half a gigabyte of text
 PART, ROW = 40, 16  # bits of a row's number below the number of its part, and below its own in it: its length
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
@@ -20,8 +20,8 @@ from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.pretraining.cache import cached_folder
 
 MOST_HELD_OUT = 10  # at most one sentence in this many is held out of a text (ours: a small text must still teach)
-BLOCK = 8 << 20  # bytes of text whose rows are written together: seconds of work
-LINES = 50_000  # lines of copied text, which are about as much
+BLOCK = 4 << 20  # bytes of text whose rows are written together: a second or two of work
+LINES = 25_000  # lines of copied text, which are about as much
 PACKED = (".gz", ".xz", ".zst", ".parquet")
 FACTS, HELD_OUT, KINDS = "facts.json", ("validation", "test"), (TextSource, PairSource)
 
@@ -80,7 +80,7 @@ class Splits(Generic[Item]):
     validation: dict[str, list[Item]] = field(default_factory=dict)
     test: dict[str, list[Item]] = field(default_factory=dict)
 
-    def by_name(self) -> dict[str, Mapping[str, Collection[Item]]]:
+    def by_name(self) -> dict[str, Mapping[str, Any]]:
         return {"train": self.train, "validation": self.validation, "test": self.test}
 
 
@@ -105,8 +105,7 @@ class TextData(Splits[str]):
         """Facts for the record of a run."""
         rows: dict[str, dict[str, int]] = {}
         digest = hashlib.sha256()
-        both: list[Mapping[str, Mapping[str, Collection[Any]]]] = [self.by_name(), self.pairs.by_name()]
-        for split, by_language in chain(*(splits.items() for splits in both)):
+        for split, by_language in [*self.by_name().items(), *self.pairs.by_name().items()]:
             for language, items in by_language.items():
                 rows.setdefault(language, {})[split] = len(items)
                 own = [part.digest for part in items.parts] if isinstance(items, Streamed) else items

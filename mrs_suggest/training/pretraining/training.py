@@ -104,8 +104,9 @@ class PretrainingTrainer(OurTrainer, Trainer):
     texts: Sequence[TextRows]
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
-        """The library's, while one process of each machine writes the rows that are not there yet."""
-        with written_ahead(self.texts) if self.args.local_process_index == 0 else nullcontext():
+        """The library's, while one process of each machine writes the rows of the next parts."""
+        ahead = self.args.local_process_index == 0 and any(text.parts > 1 for text in self.texts)
+        with written_ahead(self.texts) if ahead else nullcontext():
             return super().train(*args, **kwargs)
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
