@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
@@ -274,17 +275,29 @@ def _once(
     try:
         for file in files:
             require_text(file)
-            with file.open("rb") as opened:
-                while data := opened.read(BLOCK) + opened.readline():
-                    lines = [line for line in data.decode("utf-8-sig").split("\n") if line and not line.isspace()]
-                    if isinstance(source, PairSource) and {line.count("\t") for line in lines} - {1}:
-                        raise ValueError(file)
-                    begin = opened.tell() - len(data)
-                    parts.append(Part(number, str(file.resolve()), begin, len(data), len(lines), _hash(data)))
-                    yield lines
+            for begin, data, digest in _blocks(file):
+                lines = [line for line in data.decode("utf-8-sig").split("\n") if line and not line.isspace()]
+                if isinstance(source, PairSource) and {line.count("\t") for line in lines} - {1}:
+                    raise ValueError(file)
+                parts.append(Part(number, str(file.resolve()), begin, len(data), len(lines), digest))
+                yield lines
     except (ValueError, OSError):
         deque(source.items(reading), 0)  # says what is wrong with it, and in which line
         raise
+
+
+def _blocks(path: Path) -> Iterator[tuple[int, bytes, str]]:
+    """Where blocks of whole lines begin, the blocks and their hashes; a thread reads the next one meanwhile."""
+    with path.open("rb") as file, ThreadPoolExecutor(1) as ahead:
+
+        def read() -> tuple[int, bytes, str]:
+            begin, data = file.tell(), file.read(BLOCK) + file.readline()
+            return begin, data, _hash(data)
+
+        following = ahead.submit(read)
+        while (block := following.result())[1]:
+            following = ahead.submit(read)
+            yield block
 
 
 def _written(number: int, lines: list[str], file: IO[bytes]) -> Part:
