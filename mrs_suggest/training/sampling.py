@@ -142,7 +142,7 @@ class PairSampler(StepSampler):
         self._quotas = quotas(self._shares, steps, np.zeros_like(least) if mixed else least)
         self.steps = int(self._quotas.sum())
 
-    def drawn(self, epoch: int) -> np.ndarray:
+    def drawn(self, epoch: int) -> Iterable[np.ndarray]:
         rng = np.random.default_rng([self._seed, epoch])
         starts = np.cumsum([0, *self._sizes[:-1]])
         if self._mixed:
@@ -317,7 +317,12 @@ class KeyedCollator:
 
 
 def make_sampler(
-    sizes: Sequence[Any], options: Any, training: TrainingArguments, alpha: float, lengths: Any, kind: Any = PairSampler
+    sizes: Sequence[Any],
+    options: Any,
+    training: TrainingArguments,
+    alpha: float,
+    lengths: Any,
+    kind: type[PairSampler] = PairSampler,
 ) -> PairSampler:
     """The sampler of a run whose options are `batches` and `length_window`."""
     mixed, window = options.batches == "mixed", options.length_window
@@ -325,7 +330,7 @@ def make_sampler(
 
 
 def sampler_of_run(
-    sizes: Sequence[Any], training: TrainingArguments, kind: Any = PairSampler, **named: Any
+    sizes: Sequence[Any], training: TrainingArguments, kind: type[PairSampler] = PairSampler, **named: Any
 ) -> PairSampler:
     """A `PairSampler` with the batch size, ranks, accumulation and seed of a run."""
     return kind(

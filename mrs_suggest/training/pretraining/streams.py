@@ -79,7 +79,7 @@ class TextRows(Dataset[dict[str, Any]]):
 
         def write(folder: Path) -> None:
             rows = self._encode(list(self._texts.part(part)), where="")
-            rows.ids.tofile(folder / "ids.bin")
+            np.asarray(rows.ids).tofile(folder / "ids.bin")
             np.savez(folder / "rows.npz", ends=rows.ends, notes=[rows.notes[name] for name in NOTES])
 
         folder = cached_folder(f"{self._key} {part.digest}", write)

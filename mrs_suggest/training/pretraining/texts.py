@@ -127,7 +127,8 @@ def in_batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
 
 def drawn(batches: Iterable[list[str]], most: int, seed: int) -> list[tuple[float, int, str]]:
     """At most so many lines, each with the same chance: those with the least random numbers, these and their places."""
-    random, kept, bound, seen = np.random.default_rng(seed), [], 1.0, 0
+    random, bound, seen = np.random.default_rng(seed), 1.0, 0
+    kept: list[tuple[float, int, str]] = []
     for lines in batches:
         numbers = random.random(len(lines))
         few = [(float(numbers[n]), seen + n, lines[n]) for n in np.flatnonzero(numbers < bound).tolist()]

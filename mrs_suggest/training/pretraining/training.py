@@ -22,7 +22,7 @@ from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.rows import TokenRows
 from mrs_suggest.training.pretraining.streams import TextRows, TextSampler, written_ahead
 from mrs_suggest.training.pretraining.texts import TextData
-from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, make_sampler
+from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, PairSampler, make_sampler
 from mrs_suggest.training.trainer import OurTrainer
 
 MOST_NATS = 700.0  # per token; exp of more overflows
@@ -147,7 +147,8 @@ class PretrainingTrainer(OurTrainer, Trainer):
 def make_trainer(
     mixture: Sequence[Part], options: PretrainingArguments, training: TrainingArguments, data: TextData
 ) -> PretrainingTrainer:
-    texts, samplers = [], []
+    texts: list[dict[str, TextRows]] = []
+    samplers: list[PairSampler] = []
     for part in mixture:
         rows_of = partial(
             TextRows, encode=part.objective.encoder(part.parts, options, options.packing), seed=training.seed
