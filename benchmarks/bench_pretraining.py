@@ -45,11 +45,12 @@ from transformers import BertConfig, BertForMaskedLM
 from transformers.utils.logging import disable_progress_bar as no_model_bars
 
 from mrs_datasets.prepared.prepared import open_prepared
+from mrs_datasets.texts.text_sources import PairSource, Reading, TextSource
 from mrs_suggest.models.generation.padding import IGNORED
 from mrs_suggest.models.retrieval.tiny import VOCABULARY, train_tokenizer
 from mrs_suggest.training.pretraining.mixture import OBJECTIVES, WHICH, mixture
 from mrs_suggest.training.pretraining.options import PretrainingArguments, PretrainingTrainingArguments
-from mrs_suggest.training.pretraining.texts import Splits, TextData
+from mrs_suggest.training.pretraining.texts import TextData, read_texts
 from mrs_suggest.training.pretraining.training import make_trainer
 
 RESULTS = Path(__file__).parent / "results"
@@ -116,8 +117,15 @@ class Bench:
         lengths = np.clip(draw.lognormal(math.log(MEAN) - SIGMA**2 / 2, SIGMA, 3 * count).astype(int), 3, TOKENS - 4)
         ids = iter(self.tokenizer(" ".join(words), add_special_tokens=False, verbose=False)["input_ids"] * 1000)
         sentences = [self.tokenizer.decode([next(ids) for _ in range(length)]) for length in lengths.tolist()]
-        pairs = list(zip(sentences[count : 2 * count], sentences[2 * count :], strict=True))
-        return TextData({LANGUAGE: sentences[:count]}, pairs=Splits({PAIR: pairs}))
+        pairs = zip(sentences[count : 2 * count], sentences[2 * count :], strict=True)
+        text, parallel = self.folder / "text.txt", self.folder / "pairs.tsv"
+        text.write_text("".join(f"{line}\n" for line in sentences[:count]))
+        parallel.write_text("".join("\t".join(pair) + "\n" for pair in pairs))
+        sources: list[Any] = [
+            TextSource.parse(f"{LANGUAGE}={text}", "--text"),
+            PairSource.parse(f"{PAIR}={parallel}", "--parallel"),
+        ]
+        return read_texts([sources, [], []], Reading(), 0)
 
     def run(self, **changes: Any) -> Run:
         """A trainer's parts; one pass at most, no evaluation, no checkpoints, no logs."""
@@ -183,8 +191,8 @@ def bench_packing(bench: Bench) -> dict[str, Any]:
     """Packed rows against a sentence in each."""
     ours = bench.run()
     full, _ = tokens_a_step(ours.trainer(), bench.steps)
-    sentences = ours.trainer(packing=False).train_dataset
-    rows = max(1, round(full * len(sentences) / sum(len(row["input_ids"]) for _, row in sentences)))
+    (sentences,) = ours.trainer(packing=False).texts
+    rows = max(1, round(full * sentences.size / (sentences.notes["tokens"] + 2 * sentences.size)))  # and special ones
     makers: dict[str, Callable[[], Any]] = {
         "ours": ours.trainer,
         "padded": lambda: ours.trainer(rows, packing=False, length_window=0),

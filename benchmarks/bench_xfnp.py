@@ -46,7 +46,7 @@ def batches_and_models(texts: list[str]) -> tuple[list[dict[str, Any]], dict[str
     models["1"].load_state_dict(state)
     frame, own = TokenFrame.of(row_of(models["1"].config, tokenizer), "en", models["1"].config, tokenizer)
     found: Any = tokenizer
-    rows = encode(texts, found, frame.room(TOKENS), True, "en", framed=False).rows
+    rows = encode(texts, found, frame.room(TOKENS), True, "en", framed=False)
     collate = SpanMaskingCollator(int(found.pad_token_id), vocabulary_of(found, "tiny"), frame)
     features = [{**rows[number % len(rows)], "language": own} for number in range(ROWS * BATCHES)]
     return [collate(features[first : first + ROWS]) for first in range(0, len(features), ROWS)], models

@@ -142,12 +142,8 @@ class Source(Generic[Item]):
     def _stamp(self) -> str:
         """The names, sizes and times of the files that are read, or the commit of a data set on the hub."""
         where, revision = self.resolved
-        path: Path = Path(where)
-        files = [path] if path.exists() else [Path(part) for part in where.split(",")]
-        if (path / "data").is_dir():
-            files = [path / "README.md", *path.glob("data/*/*")]
-        elif path.is_dir():
-            files = cast("list[Path]", files_in(path, self, self.patterns))
+        path = Path(where)
+        files = self.files() or [path / "README.md", *path.glob("data/*/*")]
         here = sorted({file.resolve() for file in files if file.is_file()})
         facts = [(str(file), (stat := file.stat()).st_size, stat.st_mtime_ns) for file in here]
         own = self.name(), where, revision, self.language, self.config, self.split
@@ -159,16 +155,22 @@ class Source(Generic[Item]):
         known = not self.on_hub or COMMIT.fullmatch(self.resolved[1] or "")
         return self._stamp() + ("" if known else uuid4().hex)
 
+    def files(self) -> list[Path]:
+        """The files that are read: one after the other, or two line by line; none of a data set."""
+        where, _ = self.resolved
+        path = Path(where)
+        if self.on_hub or (path / "data").is_dir():
+            return []
+        if path.is_dir():
+            return cast("list[Path]", files_in(path, self, self.patterns))
+        return [path] if path.exists() else [Path(part) for part in where.split(",")]
+
     def _read(self, reading: Reading) -> Iterator[Item]:
         where, revision = self.resolved
-        path = Path(where)
-        if path.is_dir() and not (path / "data").is_dir():
-            files = cast("list[Path]", files_in(path, self, self.patterns))
-            return (item for file in files for item in self._file(file, reading))
-        if path.is_dir():
+        if Path(where, "data").is_dir():
             return self._data_set(open_prepared(where), True, replace(reading, stream=False))
         if not self.on_hub:
-            return self._file(path, reading)
+            return self._files(reading)
         data = PreparedData(where, None, revision)
         items = self._data_set(data, bool(data.report().get("data_set")), reading)
         return islice(items, reading.most if reading.stream else None)
@@ -186,7 +188,8 @@ class Source(Generic[Item]):
     def _split(text: str, option: str) -> tuple[str, str]:
         raise NotImplementedError
 
-    def _lines(self, path: Path) -> Iterator[Item]:
+    def lines(self, path: Path, numbered: Iterator[tuple[int, str]]) -> Iterator[Item]:
+        """The items in lines of a text file; `path` and the lines' numbers are only used in errors."""
         raise NotImplementedError
 
     def _columns(self, names: Sequence[str], reading: Reading) -> Sequence[str]:
@@ -205,8 +208,9 @@ class Source(Generic[Item]):
     def _is_local(where: str) -> bool:
         return Path(where).exists()
 
-    def _file(self, path: Path, reading: Reading) -> Iterator[Item]:
-        return self._parquet(path, reading) if path.suffix == ".parquet" else self._lines(path)
+    def _files(self, reading: Reading) -> Iterator[Item]:
+        for file in self.files():
+            yield from self._parquet(file, reading) if file.suffix == ".parquet" else self.lines(file, _read(file))
 
     def _parquet(self, path: Path, reading: Reading) -> Iterator[Item]:
         import pyarrow as pa
@@ -260,8 +264,8 @@ class TextSource(Source[str]):
 
     _split = staticmethod(split_language)
 
-    def _lines(self, path: Path) -> Iterator[str]:
-        return _one_lines(line for _, line in _read(path))
+    def lines(self, path: Path, numbered: Iterator[tuple[int, str]]) -> Iterator[str]:
+        return _one_lines(line for _, line in numbered)
 
     def _columns(self, names: Sequence[str], reading: Reading) -> Sequence[str]:
         if reading.column not in names:
@@ -303,12 +307,12 @@ class PairSource(Source[Pair]):
     def _is_local(where: str) -> bool:
         return Path(where).exists() or _two_files(where) is not None
 
-    def _file(self, path: Path, reading: Reading) -> Iterator[Pair]:
-        two = None if path.exists() else _two_files(self.where)
-        return self._aligned(*two) if two else super()._file(path, reading)
+    def _files(self, reading: Reading) -> Iterator[Pair]:
+        two = None if Path(self.where).exists() else _two_files(self.where)
+        return self._aligned(*two) if two else super()._files(reading)
 
-    def _lines(self, path: Path) -> Iterator[Pair]:
-        for number, line in _read(path):
+    def lines(self, path: Path, numbered: Iterator[tuple[int, str]]) -> Iterator[Pair]:
+        for number, line in numbered:
             if not line.strip():
                 continue
             cells = line.split("\t")

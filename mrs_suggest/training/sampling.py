@@ -2,7 +2,8 @@
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -75,7 +76,7 @@ class StepSampler(Sampler[list[int]], ABC):
         self.told: list[Callable[[int], None]] = []
 
     @abstractmethod
-    def drawn(self, epoch: int) -> np.ndarray:
+    def drawn(self, epoch: int) -> Iterable[np.ndarray]:
         """(steps, examples per step) row numbers of an epoch."""
 
     def set_epoch(self, epoch: int) -> None:
@@ -138,14 +139,14 @@ class PairSampler(StepSampler):
         # Steps that each source needs; many small ones must not push a large one's rows out of the epoch.
         least = np.maximum(np.asarray(sizes) // self._step, 1)
         steps = max(1 if mixed else int(least.sum()), round(examples) // self._step)
-        self._quotas = _quotas(self._shares, steps, np.zeros_like(least) if mixed else least)
+        self._quotas = quotas(self._shares, steps, np.zeros_like(least) if mixed else least)
         self.steps = int(self._quotas.sum())
 
-    def drawn(self, epoch: int) -> np.ndarray:
+    def drawn(self, epoch: int) -> Iterable[np.ndarray]:
         rng = np.random.default_rng([self._seed, epoch])
         starts = np.cumsum([0, *self._sizes[:-1]])
         if self._mixed:
-            counts = _quotas(self._shares, self.steps * self._step, np.zeros_like(starts)).tolist()
+            counts = quotas(self._shares, self.steps * self._step, np.zeros_like(starts)).tolist()
             parts = zip(starts, self._sizes, counts, strict=True)
             rows = np.concatenate([_passes(size, count, rng, start) for start, size, count in parts])
             rng.shuffle(rows)
@@ -209,17 +210,17 @@ class MixedSampler(StepSampler):
         lengths = [sampler.steps / share for sampler, share in zip(samplers, shares, strict=True)]
         longest = max(lengths) if epoch_of is None else lengths[epoch_of]
         total = max(len(self._samplers), int(np.ceil(longest - 1e-9)))
-        self._quotas = _quotas(np.asarray(shares), total, np.ones(len(self._samplers), dtype=np.int64))
+        self._quotas = quotas(np.asarray(shares), total, np.ones(len(self._samplers), dtype=np.int64))
         self.steps = total
 
-    def drawn(self, epoch: int) -> np.ndarray:
-        parts = []
-        for sampler, start, quota in zip(self._samplers, self._starts, self._quotas, strict=True):
-            passes = -(-int(quota) // sampler.steps)
-            steps = [sampler.drawn(epoch * passes + number) for number in range(passes)]
-            parts.append(start + np.concatenate(steps)[: int(quota)])
-        order = np.random.default_rng([self._seed, epoch]).permutation(self.steps)
-        return np.concatenate(parts)[order]
+    def drawn(self, epoch: int) -> Iterator[np.ndarray]:
+        own = []
+        for sampler, start, quota in zip(self._samplers, self._starts, self._quotas.tolist(), strict=True):
+            passes = -(-quota // sampler.steps)
+            steps = chain.from_iterable(map(sampler.drawn, range(epoch * passes, (epoch + 1) * passes)))
+            own.append(map(start.__add__, steps))
+        order = np.repeat(np.arange(len(own)), self._quotas)
+        return (next(own[number]) for number in np.random.default_rng([self._seed, epoch]).permutation(order))
 
 
 class CountedSampler(StepSampler):
@@ -239,7 +240,7 @@ class CountedSampler(StepSampler):
         self._sampler, self._rows, self.steps = sampler, rows, sampler.steps
 
     def drawn(self, epoch: int) -> np.ndarray:
-        steps = self._sampler.drawn(epoch)
+        steps = np.stack([*self._sampler.drawn(epoch)])
         flat = steps.ravel()
         order = np.argsort(flat, kind="stable")
         begins = np.flatnonzero(np.diff(flat[order], prepend=-1))
@@ -248,7 +249,7 @@ class CountedSampler(StepSampler):
         return (flat + self._rows * uses).reshape(steps.shape)
 
 
-def _quotas(share: np.ndarray, total: int, least: np.ndarray) -> np.ndarray:
+def quotas(share: np.ndarray, total: int, least: np.ndarray) -> np.ndarray:
     """Whole numbers that add up to `total` in these shares, by largest remainders, none below its `least`."""
     exact = share * total
     counts = np.maximum(np.floor(exact + 1e-9).astype(np.int64), least)
@@ -284,14 +285,16 @@ class KeyedRows(Dataset[tuple[Key, Any]], Generic[Key]):
 
     Args:
         sources: key -> rows, which have a length and are read by their number.
+        size: number of rows; None: the lengths, which may also be the ends of numbers that are not all used.
     """
 
-    def __init__(self, sources: Sequence[tuple[Key, Any]]) -> None:
+    def __init__(self, sources: Sequence[tuple[Key, Any]], size: int | None = None) -> None:
         self._keys = [key for key, _ in sources]
         self._rows: ConcatDataset[Any] = ConcatDataset([rows for _, rows in sources])
+        self._size = len(self._rows) if size is None else size
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return self._size
 
     def __getitem__(self, number: int) -> tuple[Key, Any]:
         return self._keys[bisect_right(self._rows.cumulative_sizes, number)], self._rows[number]
@@ -314,16 +317,23 @@ class KeyedCollator:
 
 
 def make_sampler(
-    sizes: Sequence[int], options: Any, training: TrainingArguments, alpha: float, lengths: np.ndarray | None
+    sizes: Sequence[Any],
+    options: Any,
+    training: TrainingArguments,
+    alpha: float,
+    lengths: Any,
+    kind: type[PairSampler] = PairSampler,
 ) -> PairSampler:
     """The sampler of a run whose options are `batches` and `length_window`."""
     mixed, window = options.batches == "mixed", options.length_window
-    return sampler_of_run(sizes, training, alpha=alpha, mixed=mixed, lengths=lengths, window=window)
+    return sampler_of_run(sizes, training, kind, alpha=alpha, mixed=mixed, lengths=lengths, window=window)
 
 
-def sampler_of_run(sizes: Sequence[int], training: TrainingArguments, **named: Any) -> PairSampler:
+def sampler_of_run(
+    sizes: Sequence[Any], training: TrainingArguments, kind: type[PairSampler] = PairSampler, **named: Any
+) -> PairSampler:
     """A `PairSampler` with the batch size, ranks, accumulation and seed of a run."""
-    return PairSampler(
+    return kind(
         sizes,
         training.per_device_train_batch_size,
         world_size=training.world_size,

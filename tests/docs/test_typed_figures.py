@@ -46,7 +46,7 @@ SETTINGS = {
     "docs/metrics/wrong_language.md": ".7",
     "docs/papers.md": ".9 | .5 | .999 | .54 | .22 | 4.1 | 15 % | .3 | 6.1",
     "docs/pipeline.md": ".7 | 20 times | .9 | .5 | 2.7 GB | .8 GB | 1 byte | 180 bytes",
-    "docs/pretraining.md": "15 % | 10 % | .3 | 5.23 | 9 bytes | 16 bytes",
+    "docs/pretraining.md": "15 % | 10 % | .3 | 5.23 | 4 MiB | 500 MB | 101 GB | 8 bytes | 2 bytes",
     "docs/release.md": "1.0 | 16 MB",
     "docs/reproduce.md": "20 seconds",
     "docs/serving.md": "32 KiB | 1.30",

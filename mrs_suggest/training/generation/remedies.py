@@ -6,12 +6,11 @@ generator writing them (Vu et al. 2022). A watch stops a run when too many repli
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from torch import Tensor
 from tqdm import tqdm
 
@@ -29,9 +28,11 @@ from mrs_suggest.models.pretraining.noising import NoisingCollator, next_token_l
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.pretraining.mixture import WHICH
 from mrs_suggest.training.pretraining.options import ALPHA
-from mrs_suggest.training.pretraining.rows import TokenRows, encode
+from mrs_suggest.training.pretraining.rows import encode
 from mrs_suggest.training.pretraining.seq2seq import separators
-from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, PairSampler, StepSampler, make_sampler
+from mrs_suggest.training.pretraining.streams import TextRows, TextSampler
+from mrs_suggest.training.pretraining.texts import Streamed
+from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, StepSampler, make_sampler
 
 if TYPE_CHECKING:
     from transformers import TrainerState
@@ -57,7 +58,7 @@ class DenoisingSteps(Base):
     _losses_of_kinds: Mapping[int, Any] | None = None
 
     def mix(
-        self, texts: Mapping[str, Collection[str]], share: float, coder: TextCoder, sampler: PairSampler, options: Any
+        self, texts: Mapping[str, Streamed[str]], share: float, coder: TextCoder, sampler: Any, options: Any
     ) -> StepSampler:
         """Mix steps of text into those of the pairs, which alone decide how long an epoch is.
 
@@ -71,16 +72,16 @@ class DenoisingSteps(Base):
             InputError: the tokenizer has no mask token, or knows none of a language's text.
         """
         noising, frame = noising_of(coder, next(iter(texts)), self.args.seed)
-        rows = {language: _rows(sentences, language, coder, frame) for language, sentences in texts.items()}
-        lengths = np.concatenate([found.lengths for found in rows.values()])
-        own = make_sampler([len(found) for found in rows.values()], options, self.args, ALPHA, lengths)
+        rows = [_rows(sentences, language, coder, frame, self.args.seed) for language, sentences in texts.items()]
+        own = make_sampler(rows, options, self.args, ALPHA, True, TextSampler)
         pairs: Any = self.train_dataset
-        self.train_dataset = KeyedRows([(PAIRS, pairs), *((DENOISING, found) for found in rows.values())])
+        sources = [(PAIRS, pairs), *((DENOISING, found) for found in rows)]
+        self.train_dataset = KeyedRows(sources, len(pairs) + sum(found.size for found in rows))
         self.data_collator = KeyedCollator({PAIRS: self.data_collator, DENOISING: noising}, WHICH)
         self._losses_of_kinds = {PAIRS: self.compute_loss_func, DENOISING: next_token_loss}
         self._sums: dict[int, tuple[Tensor | float, int]] = {}
         mixed = MixedSampler(
-            [sampler, own], [len(pairs), len(lengths)], [1 - share, share], self.args.seed, epoch_of=PAIRS
+            [sampler, own], [len(pairs), sum(map(len, rows))], [1 - share, share], self.args.seed, epoch_of=PAIRS
         )
         mixed.told.append(noising.set_epoch)
         return mixed
@@ -132,10 +133,10 @@ def noising_of(coder: TextCoder, language: str, seed: int) -> tuple[NoisingColla
     return noising, frame
 
 
-def _rows(sentences: Collection[str], language: str, coder: TextCoder, frame: TokenFrame) -> TokenRows:
+def _rows(sentences: Streamed[str], language: str, coder: TextCoder, frame: TokenFrame, seed: int) -> TextRows:
     tokenizer: Any = coder.tokenizer
-    where = f"--denoising_text {language}"
-    rows = encode(sentences, tokenizer, frame.room(coder.message_tokens), False, where, framed=False).rows
+    encoder = partial(encode, tokenizer=tokenizer, most=frame.room(coder.message_tokens), pack=False, framed=False)
+    rows = TextRows(sentences, encoder, f"--denoising_text {language}", seed)
     rows.shared = {"language": TokenFrame.of(coder.row, language, coder.config, tokenizer)[1]}
     return rows
 

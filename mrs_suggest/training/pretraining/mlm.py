@@ -2,9 +2,9 @@
 
 import hashlib
 import sys
-from collections.abc import Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -32,7 +32,7 @@ from mrs_suggest.models.starting_points import TINY
 from mrs_suggest.training.options import trains_lora
 from mrs_suggest.training.pretraining.objective import Objective, Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
-from mrs_suggest.training.pretraining.rows import Encoded, encode, encode_pairs
+from mrs_suggest.training.pretraining.rows import TokenRows, encode, encode_pairs
 from mrs_suggest.training.pretraining.texts import TextData
 
 MASK = "[MASK]"  # of `tiny`
@@ -72,10 +72,8 @@ class MaskedLanguageModelling(Objective):
             _tell(name, notes, options.whole_words and not vocabulary.has_words)
         return Pretrained(model, tokenizer, notes, EncoderState(vocabulary, HeadAt(model)))
 
-    def encode(
-        self, sentences: Collection[str], parts: Pretrained, options: PretrainingArguments, pack: bool, where: str
-    ) -> Encoded:
-        return encode(sentences, parts.tokenizer, options.max_tokens, pack, where)
+    def encoder(self, parts: Pretrained, options: PretrainingArguments, pack: bool) -> partial[TokenRows]:
+        return partial(encode, tokenizer=parts.tokenizer, most=options.max_tokens, pack=pack)
 
     def collator(self, parts: Pretrained, options: PretrainingArguments, seed: int) -> MaskingCollator:
         return _collator(parts, options.masked_share, options.whole_words, seed)
@@ -109,10 +107,8 @@ class TranslationLanguageModelling(MaskedLanguageModelling):
     reads = "parallel"
     packs = False
 
-    def encode(
-        self, sentences: Collection[Any], parts: Pretrained, options: PretrainingArguments, pack: bool, where: str
-    ) -> Encoded:
-        return encode_pairs(sentences, parts.tokenizer, options.max_tokens, where)
+    def encoder(self, parts: Pretrained, options: PretrainingArguments, pack: bool) -> partial[TokenRows]:
+        return partial(encode_pairs, tokenizer=parts.tokenizer, most=options.max_tokens)
 
 
 def _collator(parts: Pretrained, share: float, whole_words: bool, seed: int) -> MaskingCollator:

@@ -1,9 +1,10 @@
 """The interface of an objective of pretraining; `mixture.py` has the table of them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -12,7 +13,7 @@ from transformers import TrainingArguments
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.understanding.shared_body import Parts
 from mrs_suggest.training.pretraining.options import PretrainingArguments
-from mrs_suggest.training.pretraining.rows import Encoded
+from mrs_suggest.training.pretraining.rows import TokenRows
 from mrs_suggest.training.pretraining.texts import TextData
 
 Batch = dict[str, Any]  # of tensors; `which` is the number of the objective that a batch of training is for
@@ -66,10 +67,8 @@ class Objective(ABC):
         return parts
 
     @abstractmethod
-    def encode(
-        self, sentences: Collection[str], parts: Pretrained, options: PretrainingArguments, pack: bool, where: str
-    ) -> Encoded:
-        """Rows of ids; of an objective that reads translations, `sentences` are pairs."""
+    def encoder(self, parts: Pretrained, options: PretrainingArguments, pack: bool) -> partial[TokenRows]:
+        """Turns sentences (or pairs, of an objective that reads translations) and `where` into rows of ids."""
 
     def shared(self, language: str, parts: Pretrained, where: str) -> Record:
         """What each row of a language (or of translations between two) has in addition to its ids."""

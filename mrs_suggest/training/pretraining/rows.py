@@ -1,69 +1,52 @@
 """Rows of tokens: from sentences, cut to a length or packed until they fill it, and from pairs of translations."""
 
-import json
 from array import array
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
-from io import BytesIO
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
-import tokenizers
 from numpy.typing import NDArray
 from torch.utils.data import Dataset
 from transformers import PreTrainedTokenizerFast
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.training.pretraining.cache import cached_folder
-from mrs_suggest.training.pretraining.texts import Streamed, in_batches
+from mrs_suggest.training.pretraining.texts import in_batches
 
-STORED = 10_000  # texts from which the rows of training are kept on disk
 NOTES = ("cut", "unknown", "tokens")
 BATCH = 10_000  # sentences tokenized at a time
 
 
 class TokenRows(Dataset[dict[str, Any]]):
-    """Rows of ids, in one array, which may be memory-mapped.
+    """The rows of one language.
 
     Args:
-        ids: of all rows, one after the other.
+        ids: of all rows, one after the other; or the file that has them, from which rows are read one by one.
         ends: where each row ends.
 
     Attributes:
+        notes: `cut`, sentences or pairs that lost an end, since they were longer than a row; `unknown`, those that were
+            left out, since the tokenizer knows none of their pieces (of a pair: of one side); `tokens` of the rows,
+            special ones aside.
         shared: what each row has in addition to its ids, such as its language.
     """
 
-    def __init__(self, ids: NDArray[np.int32], ends: NDArray[np.int64]) -> None:
-        self.shared: dict[str, Any] = {}
-        self._ids, self._ends = ids, ends
+    def __init__(self, ids: NDArray[np.int32] | Path, ends: NDArray[np.int64], notes: Mapping[str, int]) -> None:
+        self.ids, self.ends, self.notes = ids, ends, notes
+        self.shared: Mapping[str, Any] = {}
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        return np.diff(self._ends, prepend=0)
+        return np.diff(self.ends, prepend=0)
 
     def __len__(self) -> int:
-        return len(self._ends)
+        return len(self.ends)
 
     def __getitem__(self, number: int) -> dict[str, Any]:
-        begin = int(self._ends[number - 1]) if number else 0
-        return {"input_ids": self._ids[begin : int(self._ends[number])].tolist(), **self.shared}
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """The rows of one language.
-
-    Attributes:
-        cut: sentences or pairs that lost an end, since they were longer than a row.
-        unknown: those that were left out, since the tokenizer knows none of their pieces (of a pair: of one side).
-        tokens: of the rows, special ones aside.
-    """
-
-    rows: TokenRows
-    cut: int
-    unknown: int
-    tokens: int
+        begin, end = int(self.ends[number - 1]) if number else 0, int(self.ends[number])
+        own = self.ids
+        found = np.fromfile(own, np.int32, end - begin, offset=4 * begin) if isinstance(own, Path) else own[begin:end]
+        return {"input_ids": found.tolist(), **self.shared}
 
 
 def encode(
@@ -71,15 +54,16 @@ def encode(
     tokenizer: PreTrainedTokenizerFast,
     most: int,
     pack: bool,
-    language: str,
+    where: str,
     framed: bool = True,
-) -> Encoded:
+) -> TokenRows:
     """Tokenize sentences into rows of at most `most` tokens.
 
     Args:
         pack: fill the rows: sentences follow each other in their order, with the separator between them (as RoBERTa's
             FULL-SENTENCES, Liu et al. 2019, section 4.2); one that no row could hold continues in the next. Else a row
             is a sentence, and its end is cut off.
+        where: for the error if the tokenizer knows no piece of the text; empty: there may be no rows.
         framed: put the tokenizer's special tokens around each row.
     """
     begin, end = frame(tokenizer) if framed else ([], [])
@@ -102,14 +86,12 @@ def encode(
                 notes["tokens"] += len(ids)
                 yield [*begin, *ids, *end]
 
-    return _encoded(
-        rows(), notes, sentences, f"{begin} {room} {end} {pack} {tokenizer.sep_token_id}", tokenizer, language
-    )
+    return _in_memory(rows(), notes, where)
 
 
 def encode_pairs(
     pairs: Collection[tuple[str, str]], tokenizer: PreTrainedTokenizerFast, most: int, where: str
-) -> Encoded:
+) -> TokenRows:
     """Tokenize translations into rows of at most `most` tokens, a pair in each (Conneau and Lample 2019, section 3.4).
 
     A row is the tokenizer's own row of two texts, such as `[CLS] a [SEP] b [SEP]`.
@@ -140,47 +122,18 @@ def encode_pairs(
                 notes["tokens"] += sum(lengths)
                 yield [*begin, *kept[0], *between, *kept[1], *end]
 
-    return _encoded(rows(), notes, pairs, f"{begin} {between} {room} {end}", tokenizer, where)
+    return _in_memory(rows(), notes, where)
 
 
-def _encoded(
-    rows: Iterator[list[int]],
-    notes: dict[str, int],
-    texts: Collection[Any],
-    settings: str,
-    tokenizer: PreTrainedTokenizerFast,
-    where: str,
-) -> Encoded:
-    """The rows in memory or, of many texts that are streamed, memory-mapped files (`cached_folder`), written once.
-
-    Args:
-        notes: complete once `rows` are through.
-        settings: on which the rows depend, in addition to texts and tokenizer.
-    """
-
-    def write(file: IO[bytes]) -> NDArray[np.int64]:
-        lengths = array("q")
-        for row in rows:
-            file.write(array("i", row))
-            lengths.append(len(row))
-        if not lengths:
-            raise InputError(f"{where}: the tokenizer knows no piece of this text; start from another encoder.")
-        return np.cumsum(lengths)
-
-    if not isinstance(texts, Streamed) or len(texts) < STORED:
-        buffer = BytesIO()
-        ends = write(buffer)
-        return Encoded(TokenRows(np.frombuffer(buffer.getbuffer(), np.int32), ends), **notes)
-
-    def write_files(folder: Path) -> None:
-        with (folder / "ids.bin").open("wb") as file:
-            np.save(folder / "ends.npy", write(file))
-        (folder / "notes.json").write_text(json.dumps(notes))
-
-    special, own = sorted(tokenizer.all_special_ids), tokenizer.backend_tokenizer.to_str()
-    folder = cached_folder(f"{tokenizers.__version__} {settings} {special} {own}\n{texts.digest}", write_files)
-    ids, ends = np.memmap(folder / "ids.bin", np.int32, "r"), np.load(folder / "ends.npy", mmap_mode="r")
-    return Encoded(TokenRows(ids, ends), **json.loads((folder / "notes.json").read_text()))
+def _in_memory(rows: Iterator[list[int]], notes: dict[str, int], where: str) -> TokenRows:
+    """The rows in memory; `notes` are complete once `rows` are through."""
+    ids, lengths = array("i"), array("q")
+    for row in rows:
+        ids.extend(row)
+        lengths.append(len(row))
+    if where and not lengths:
+        raise InputError(f"{where}: the tokenizer knows no piece of this text; start from another encoder.")
+    return TokenRows(np.array(ids, np.int32), np.cumsum(lengths, dtype=np.int64), notes)
 
 
 def fair_cut(one: int, two: int, room: int) -> tuple[int, int]:

@@ -3,8 +3,9 @@
 import sys
 import tempfile
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -39,7 +40,7 @@ from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import GENERATION, TINY, require_start
 from mrs_suggest.training.pretraining.objective import Objective, Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
-from mrs_suggest.training.pretraining.rows import Encoded, encode
+from mrs_suggest.training.pretraining.rows import TokenRows, encode
 from mrs_suggest.training.pretraining.texts import TextData
 
 
@@ -108,12 +109,10 @@ class Seq2SeqObjective(Objective):
         self.require_model(parts.model, options.model_name_or_path)
         return parts
 
-    def encode(
-        self, sentences: Collection[str], parts: Pretrained, options: PretrainingArguments, pack: bool, where: str
-    ) -> Encoded:
+    def encoder(self, parts: Pretrained, options: PretrainingArguments, pack: bool) -> partial[TokenRows]:
         """Rows of ids without special tokens around them: the collator frames them."""
         room = parts.state.frame.room(options.max_tokens)
-        return encode(sentences, parts.tokenizer, room, pack, where, framed=False)
+        return partial(encode, tokenizer=parts.tokenizer, most=room, pack=pack, framed=False)
 
     def shared(self, language: str, parts: Pretrained, where: str) -> Record:
         """`language`, the id of the language's token (of the start token, if the checkpoint does not have one)."""

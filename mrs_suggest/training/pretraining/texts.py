@@ -2,57 +2,86 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
-from itertools import chain, compress, islice, repeat
+from itertools import chain, islice
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Generic
+from typing import IO, Any, Generic, NamedTuple
 
 import numpy as np
 
-from mrs_datasets.texts.text_sources import Item, Pair, PairSource, Reading, Source, TextSource, languages_of
+from mrs_datasets.texts.text_sources import Item, PairSource, Reading, Source, TextSource, languages_of, require_text
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.pretraining.cache import cached_folder
 
 MOST_HELD_OUT = 10  # at most one sentence in this many is held out of a text (ours: a small text must still teach)
-LINES = 100_000  # hashed at a time
+BLOCK = 4 << 20  # bytes of text whose rows are written together: a second or two of work
+LINES = 25_000  # lines of copied text, which are about as much
+PACKED = (".gz", ".xz", ".zst", ".parquet")
 FACTS, HELD_OUT, KINDS = "facts.json", ("validation", "test"), (TextSource, PairSource)
 
 
+class Part(NamedTuple):
+    """Lines of a text: the number of their source, where they are, and their hash."""
+
+    source: int
+    file: str
+    begin: int
+    size: int
+    count: int
+    digest: str
+
+
 @dataclass(frozen=True)
-class Streamed(Collection[Item]):
-    """Sentences or translations to train on, which are read from their sources whenever they are iterated over.
+class Streamed(Generic[Item]):
+    """Sentences or translations to train on, which are read from files whenever they are needed.
+
+    Its length is exact for a text of one part; else items that are held out are counted, too.
 
     Attributes:
-        digest: hash of the whole text and of the draw; different for different items.
+        folder: of the files that are copies.
+        held_out: texts that do not train, and `digest`, their hash.
     """
 
-    read: Callable[[], Iterator[Item]]
-    size: int
+    sources: Sequence[Source[Item]]
+    folder: Path
+    parts: Sequence[Part]
+    held_out: frozenset[str]
     digest: str
 
     def __len__(self) -> int:
-        return self.size
+        return sum(part.count for part in self.parts)
 
     def __iter__(self) -> Iterator[Item]:
-        return self.read()
+        return chain.from_iterable(map(self.part, self.parts))
 
-    def __contains__(self, item: object) -> bool:
-        return any(item == other for other in self)
+    def part(self, part: Part) -> Iterator[Item]:
+        """The items of a part; InputError if its file has changed since it was first read."""
+        source, path, data = self.sources[part.source], self.folder / part.file, b""
+        with suppress(OSError), path.open("rb") as file:
+            file.seek(part.begin)
+            data = file.read(part.size)
+        if _hash(data) != part.digest:
+            raise InputError(f"{source}: changed while it was being read; rerun when no other process writes to it.")
+        items = source.lines(path, enumerate(data.decode("utf-8-sig", "surrogateescape").split("\n"), 1))
+        return (item for item in items if self.held_out.isdisjoint(_sides(item)))
 
 
 @dataclass(frozen=True)
 class Splits(Generic[Item]):
     """Sentences by language, or translations by their two languages (`en-ht`)."""
 
-    train: Mapping[str, Collection[Item]] = field(default_factory=dict)
+    train: Mapping[str, Streamed[Item]] = field(default_factory=dict)
     validation: dict[str, list[Item]] = field(default_factory=dict)
     test: dict[str, list[Item]] = field(default_factory=dict)
 
-    def by_name(self) -> dict[str, Mapping[str, Collection[Item]]]:
+    def by_name(self) -> dict[str, Mapping[str, Any]]:
         return {"train": self.train, "validation": self.validation, "test": self.test}
 
 
@@ -62,12 +91,10 @@ class TextData(Splits[str]):
 
     Attributes:
         sources: for the record: language, name, sentences read, and the revision of a hub data set.
-        repeated: training sentences and pairs that were left out, since they are held out too.
     """
 
     sources: list[Record] = field(default_factory=list)
-    repeated: int = 0
-    pairs: Splits[Pair] = field(default_factory=Splits)
+    pairs: Splits[tuple[str, str]] = field(default_factory=Splits)
 
     def texts(self) -> Iterator[str]:
         """All training sentences, those of translations among them."""
@@ -79,18 +106,17 @@ class TextData(Splits[str]):
         """Facts for the record of a run."""
         rows: dict[str, dict[str, int]] = {}
         digest = hashlib.sha256()
-        both: list[Mapping[str, Mapping[str, Collection[Any]]]] = [self.by_name(), self.pairs.by_name()]
-        for split, by_language in chain(*(splits.items() for splits in both)):
+        for split, by_language in [*self.by_name().items(), *self.pairs.by_name().items()]:
             for language, items in by_language.items():
                 rows.setdefault(language, {})[split] = len(items)
-                own = items.digest if isinstance(items, Streamed) else count_and_hash(items)[1]
-                digest.update(f"{split} {language} {len(items)} {own}\n".encode())
+                own = [part.digest for part in items.parts] if isinstance(items, Streamed) else items
+                digest.update(f"{split} {language} {len(items)} {own}\n".encode("utf-8", "surrogateescape"))
         parts = (f"text in {', '.join(self.train)}", f"translations {', '.join(self.pairs.train)}")
         title = ", ".join(part for part, has in zip(parts, (self.train, self.pairs.train), strict=True) if has)
         data = {"id": "text", "title": title, "content_hash": digest.hexdigest()[:16], "rows": rows}
         if all(source["source"] == "sample" for source in self.sources):
             data["reader"] = "sample"  # its licence is known
-        return {"data": data, "texts": {"sources": self.sources, "repeated": self.repeated}}
+        return {"data": data, "texts": {"sources": self.sources}}
 
 
 def in_batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
@@ -99,14 +125,16 @@ def in_batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield batch
 
 
-def count_and_hash(items: Iterable[Any]) -> tuple[int, str]:
-    """The number of sentences or pairs, and the hash of their lines."""
-    digest, count = hashlib.sha256(), 0
-    for part in in_batches(items, LINES):
-        lines = "".join(f"{chr(9).join(_sides(item))}\n" for item in part)
-        digest.update(lines.encode("utf-8", "surrogateescape"))
-        count += len(part)
-    return count, digest.hexdigest()
+def drawn(batches: Iterable[list[str]], most: int, seed: int) -> list[tuple[float, int, str]]:
+    """At most so many lines, each with the same chance: those with the least random numbers, these and their places."""
+    random, bound, seen = np.random.default_rng(seed), 1.0, 0
+    kept: list[tuple[float, int, str]] = []
+    for lines in batches:
+        numbers = random.random(len(lines))
+        few = [(float(numbers[n]), seen + n, lines[n]) for n in np.flatnonzero(numbers < bound).tolist()]
+        kept, seen = sorted([*kept, *few])[:most], seen + len(lines)
+        bound = kept[-1][0] if len(kept) == most > 0 else float(most > 0)
+    return kept
 
 
 def read_texts(
@@ -117,10 +145,11 @@ def read_texts(
     most: int | None = None,
     seed: int = 0,
 ) -> TextData:
-    """Count, hash and split the sentences and translations of all sources; what is found is cached.
+    """Read all sources once, to count, hash and split their sentences and translations; what is found is cached.
 
-    No training text stays in memory. Drawing a sample temporarily needs up to 9 bytes per sentence.
-    A sentence that is held out does not train, wherever it stands: alone, or as a side of a pair.
+    No training text stays in memory. A plain text file of `BLOCK` bytes or more is read where it is whenever it is
+    needed; other sources are copied into the cache as text. A sentence that is held out does not train, wherever it
+    stands: alone, or as a side of a pair.
 
     Args:
         parts: sources to train on, of validation and of the test. Without validation of a kind, `held_out` sentences of
@@ -140,60 +169,64 @@ def read_texts(
     def write(folder: Path) -> None:
         record: list[Record] = []
         found: list[Record] = []
-        for paired, kind in zip((False, True), kinds, strict=True):
-            names = [name for name in validated if bool(languages_of(name)) is paired]
-            found.append(_held_out(kind, names, held_out, reading, record))
-        for kind, facts in zip(kinds, found, strict=True):
-            for language in dict.fromkeys(source.language for source in kind[0]):
-                count, digest = count_and_hash(_clean(kind, language, reading, found))
-                if not count:
-                    what = "pair has a sentence that" if languages_of(language) else "sentence"
-                    option = "parallel" if languages_of(language) else "text"
-                    raise InputError(f"--{option} {language}: every {what} is held out too; pass text that is not.")
-                drawn = (most, count, seed) if most is not None and most < count else None
-                facts["train"][language] = drawn, most if drawn else count, f"{digest} {drawn}"
-                facts["repeated"] -= count
+        with (folder / "copied.txt").open("wb") as copied:
+            for paired, kind in zip((False, True), kinds, strict=True):
+                names = [name for name in validated if bool(languages_of(name)) is paired]
+                found.append(_read(kind, names, held_out, reading, record, copied))
+            for kind, facts in zip(kinds, found, strict=True):
+                for language, text in _streamed(kind, facts, found, folder).items():
+                    facts["train"][language] = _kept(text, language, most, seed, copied)
         (folder / FACTS).write_text(json.dumps([record, found]), encoding="utf-8")
 
     stamps = [[source.stamp for source in part] for part in parts]
     settings = json.dumps([stamps, held_out, list(validated), most, most and seed, asdict(reading)])
-    record, found = json.loads((cached_folder(settings, write) / FACTS).read_text(encoding="utf-8"))
+    folder = cached_folder(settings, write)
+    record, found = json.loads((folder / FACTS).read_text(encoding="utf-8"))
     texts, pairs = (
         Splits(
-            {language: Streamed(partial(_clean, kind, language, reading, found, drawn), size, digest)
-             for language, (drawn, size, digest) in facts["train"].items()},
+            _streamed(kind, facts, found, folder),
             *({code: [item if isinstance(item, str) else tuple(item) for item in items]
                for code, items in facts[split].items()} for split in HELD_OUT),
         )
         for kind, facts in zip(kinds, found, strict=True)
     )  # fmt: skip
-    return TextData(texts.train, texts.validation, texts.test, record, sum(one["repeated"] for one in found), pairs)
+    return TextData(texts.train, texts.validation, texts.test, record, pairs)
 
 
-def _clean(
-    kind: Sequence[Sequence[Source[Any]]], language: str, reading: Reading, found: Sequence[Record], drawn: Any = None
-) -> Iterator[Any]:
-    """The training items of a language without a text that is held out; `drawn`: how many of how many, with a seed."""
-    parts = [items for facts in found for split in HELD_OUT for items in facts[split].values()]
-    unseen = {text for items in parts for item in items for text in _sides(item)}
-    sources = (source for source in kind[0] if source.language == language)
-    items = (item for source in sources for item in source.items(reading) if unseen.isdisjoint(_sides(item)))
-    if drawn is None:
-        return items
-    most, count, seed = drawn
-    chosen = np.zeros(count, dtype=bool)
-    chosen[np.random.default_rng(seed).permutation(count)[:most]] = True
-    return compress(items, chain(chosen, repeat(False)))  # to the end, where sources are checked
+def _streamed(kind: Any, facts: Record, found: Sequence[Record], folder: Path) -> dict[str, Streamed[Any]]:
+    """The training text by language."""
+    parts = (items for facts in found for split in HELD_OUT for items in facts[split].values())
+    held_out = frozenset(text for items in parts for item in items for text in _sides(item))
+    digest = _hash(str(sorted(held_out)).encode("utf-8", "surrogateescape"))
+    return {
+        language: Streamed(kind[0], folder, [Part(*part) for part in own], held_out, digest)
+        for language, own in facts["train"].items()
+    }
 
 
-def _held_out(
+def _kept(text: Streamed[Any], language: str, most: int | None, seed: int, file: IO[bytes]) -> list[Part]:
+    """The parts to train on: of a text of more than `most` items, those of a sample, which is written to `file`."""
+    if next(iter(text), None) is None:
+        what = "pair has a sentence that" if languages_of(language) else "sentence"
+        option = "parallel" if languages_of(language) else "text"
+        raise InputError(f"--{option} {language}: every {what} is held out too; pass text that is not.")
+    if most is not None and most < len(text):
+        sample = drawn(in_batches(map(_line, text), LINES), most, seed)
+        lines = (line for _, _, line in sorted(sample, key=itemgetter(1)))
+        return [_written(0, some, file) for some in in_batches(lines, LINES)]
+    first, *others = text.parts
+    return [*text.parts] if others else [first._replace(count=sum(1 for _ in text))]
+
+
+def _read(
     parts: Sequence[Sequence[Source[Any]]],
     validated: Sequence[str],
     most: int,
     reading: Reading,
     record: list[Record],
+    copied: IO[bytes],
 ) -> Record:
-    """Held-out sentences, or translations, by language; `repeated` are the others in training sources."""
+    """The parts of the training text by language, and held-out items."""
     train, validation, test = parts
 
     def note(source: Source[Any], split: str, count: int) -> None:
@@ -203,18 +236,18 @@ def _held_out(
         revision = source.resolved[1]
         record.append({**entry, "revision": revision} if revision else entry)
 
-    found: Record = {"train": {}, "validation": {}, "test": {}, "repeated": 0}
+    found: Record = {"train": {}, "validation": {}, "test": {}}
     wanted = dict.fromkeys(validated or [source.language for source in train])
-    for source in train:
-        language, count = source.language, sum(1 for _ in source.items(reading))
-        note(source, "train", count)
-        found["repeated"] += count
-        if not validation and most and language in wanted and language not in found["validation"]:
-            order = np.random.default_rng(EVALUATION_SEED).permutation(count)
-            chosen = set(order[: min(most, count // MOST_HELD_OUT)].tolist())
-            items = enumerate(source.items(reading))
-            found["validation"][language] = [item for number, item in items if number in chosen]
-            found["repeated"] -= len(chosen)
+    for number, source in enumerate(train):
+        language = source.language
+        own = found["train"].setdefault(language, [])
+        draws = not validation and most and language in wanted and language not in found["validation"]
+        first, batches = len(own), _once(source, number, reading, copied, own)
+        kept = drawn(batches, most if draws else 0, EVALUATION_SEED)
+        note(source, "train", size := sum(part.count for part in own[first:]))
+        if draws:
+            chosen = sorted(kept[: size // MOST_HELD_OUT], key=itemgetter(1))
+            found["validation"][language] = list(source.lines(Path(), ((place, line) for _, place, line in chosen)))
     for language in wanted:
         if not validation and most and not found["validation"].get(language):
             kind = "parallel" if languages_of(language) else "text"
@@ -227,6 +260,62 @@ def _held_out(
             found[split].setdefault(source.language, []).extend(known)
             note(source, split, len(known))
     return found
+
+
+def _once(
+    source: Source[Any], number: int, reading: Reading, copied: IO[bytes], parts: list[Part]
+) -> Iterator[list[str]]:
+    """The lines of a source; its `parts` are where they are in large text files, or else in a copy."""
+    files = [] if "," in source.where else source.files()
+    packed = any(file.suffix in PACKED for file in files)
+    if packed or not files or sum(file.stat().st_size for file in files) < BLOCK * len(files):
+        for lines in in_batches(map(_line, source.items(reading)), LINES):
+            parts.append(_written(number, lines, copied))
+            yield lines
+        return
+    try:
+        for file in files:
+            require_text(file)
+            for begin, data, digest in _blocks(file):
+                lines = [line for line in data.decode("utf-8-sig").split("\n") if line and not line.isspace()]
+                if isinstance(source, PairSource) and {line.count("\t") for line in lines} - {1}:
+                    raise ValueError(file)
+                parts.append(Part(number, str(file.resolve()), begin, len(data), len(lines), digest))
+                yield lines
+    except (ValueError, OSError):
+        deque(source.items(reading), 0)  # says what is wrong with it, and in which line
+        raise
+
+
+def _blocks(path: Path) -> Iterator[tuple[int, bytes, str]]:
+    """Where blocks of whole lines begin, the blocks and their hashes; a thread reads the next one meanwhile."""
+    with path.open("rb") as file, ThreadPoolExecutor(1) as ahead:
+
+        def read() -> tuple[int, bytes, str]:
+            begin, data = file.tell(), file.read(BLOCK) + file.readline()
+            return begin, data, _hash(data)
+
+        following = ahead.submit(read)
+        while (block := following.result())[1]:
+            following = ahead.submit(read)
+            yield block
+
+
+def _written(number: int, lines: list[str], file: IO[bytes]) -> Part:
+    """A part of a source, written to the end of a file."""
+    data = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+    begin = file.tell()
+    file.write(data)
+    file.flush()
+    return Part(number, Path(file.name).name, begin, len(data), len(lines), _hash(data))
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _line(item: Any) -> str:
+    return "\t".join(_sides(item))
 
 
 def _sides(item: Any) -> Sequence[str]:

@@ -1,8 +1,10 @@
 """The library's trainer with our batches, and held-out perplexity that all ranks share."""
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -17,9 +19,10 @@ from mrs_suggest.common.errors import diverged
 from mrs_suggest.training.pretraining.mixture import WHICH, Part
 from mrs_suggest.training.pretraining.objective import Batch, Collator, Objective, Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
-from mrs_suggest.training.pretraining.rows import Encoded, TokenRows
+from mrs_suggest.training.pretraining.rows import TokenRows
+from mrs_suggest.training.pretraining.streams import TextRows, TextSampler, written_ahead
 from mrs_suggest.training.pretraining.texts import TextData
-from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, make_sampler
+from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, PairSampler, make_sampler
 from mrs_suggest.training.trainer import OurTrainer
 
 MOST_NATS = 700.0  # per token; exp of more overflows
@@ -98,6 +101,13 @@ class PretrainingTrainer(OurTrainer, Trainer):
 
     mixture: Sequence[Part]
     held_out: Mapping[str, HeldOut]
+    texts: Sequence[TextRows]
+
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        """The library's, while one process of each machine writes the rows of the next parts."""
+        ahead = self.args.local_process_index == 0 and any(text.parts > 1 for text in self.texts)
+        with written_ahead(self.texts) if ahead else nullcontext():
+            return super().train(*args, **kwargs)
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """The library's, with the forward pass and the loss of the batch's objective."""
@@ -137,35 +147,36 @@ class PretrainingTrainer(OurTrainer, Trainer):
 def make_trainer(
     mixture: Sequence[Part], options: PretrainingArguments, training: TrainingArguments, data: TextData
 ) -> PretrainingTrainer:
-    encoded = [
-        _encoded(part, options, part.texts(data).train, f"--{part.objective.reads}", options.packing)
-        for part in mixture
-    ]
-    for part, own in zip(mixture, encoded, strict=True) if training.process_index == 0 else ():
-        _tell(own, "pairs" if part.objective.reads == "parallel" else "sentences")
-    tokens = [{language: found.tokens for language, found in rows.items()} for rows in encoded]
-    first, names = mixture[0].parts, [part.name for part in mixture]
+    texts: list[dict[str, TextRows]] = []
+    samplers: list[PairSampler] = []
+    for part in mixture:
+        rows_of = partial(
+            TextRows, encode=part.objective.encoder(part.parts, options, options.packing), seed=training.seed
+        )
+        own = _encoded(part, part.texts(data).train, f"--{part.objective.reads}", rows_of)
+        lengths = not (options.packing and part.objective.packs)
+        samplers.append(make_sampler([*own.values()], options, training, options.sampling_alpha, lengths, TextSampler))
+        texts.append(own)
+        if training.process_index == 0:
+            _tell(own, "pairs" if part.objective.reads == "parallel" else "sentences")
+    tokens = [{language: text.notes["tokens"] for language, text in own.items()} for own in texts]
+    first, names, shares = mixture[0].parts, [part.name for part in mixture], [part.share for part in mixture]
     first.notes["train_tokens"] = dict(zip(names, tokens, strict=True)) if names[1:] else tokens[0]
-    rows = KeyedRows([(number, found.rows) for number, own in enumerate(encoded) for found in own.values()])
-    sizes = [[len(found.rows) for found in own.values()] for own in encoded]
-    samplers = []
-    for part, own, each in zip(mixture, encoded, sizes, strict=True):
-        packed = options.packing and part.objective.packs
-        lengths = None if packed else np.concatenate([found.rows.lengths for found in own.values()])
-        samplers.append(make_sampler(each, options, training, options.sampling_alpha, lengths))
+    rows = [(number, text) for number, own in enumerate(texts) for text in own.values()]
     collators = [part.objective.collator(part.parts, options, training.seed) for part in mixture]
     trainer = PretrainingTrainer(
         model=first.model,
         args=training,
-        train_dataset=rows,
+        train_dataset=KeyedRows(rows, sum(text.size for _, text in rows)),
         eval_dataset=[],  # ours is in `held_out`
         data_collator=KeyedCollator(dict(enumerate(collators)), WHICH),
         compute_loss_func=mixture[0].objective.loss,
     )
     trainer.sampler = samplers[0]
     if samplers[1:]:
-        shares = [part.share for part in mixture]
-        trainer.sampler = MixedSampler(samplers, list(map(sum, sizes)), shares, training.seed)
+        sizes = [sum(map(len, own.values())) for own in texts]
+        trainer.sampler = MixedSampler(samplers, sizes, shares, training.seed)
+    trainer.texts = [text for _, text in rows]
     trainer.sampler.told += [collator.set_epoch for collator in collators]
     trainer.mixture = mixture
     trainer.held_out = {
@@ -178,29 +189,27 @@ def make_trainer(
 
 def held_out(part: Part, options: PretrainingArguments, texts: Mapping[str, Collection[Any]], option: str) -> HeldOut:
     """Held-out sentences or translations, ready to be measured."""
-    encoded = _encoded(part, options, texts, option, options.packing and part.objective.packs_held_out)
-    rows = {language: found.rows for language, found in encoded.items()}
+    encode = part.objective.encoder(part.parts, options, options.packing and part.objective.packs_held_out)
+    rows = _encoded(part, texts, option, encode)
     return HeldOut(part.objective, part.parts, part.objective.held_out_collator(part.parts), rows)
 
 
-def _encoded(
-    part: Part, options: PretrainingArguments, texts: Mapping[str, Collection[Any]], option: str, pack: bool
-) -> dict[str, Encoded]:
+def _encoded(part: Part, texts: Mapping[str, Any], option: str, encode: Callable[..., Any]) -> dict[str, Any]:
     """The rows of an objective by language."""
     found = {}
     for language, own in texts.items():
         where = f"{option} {language}"
-        found[language] = part.objective.encode(own, part.parts, options, pack, where)
-        found[language].rows.shared = part.objective.shared(language, part.parts, where)
+        found[language] = encode(own, where=where)
+        found[language].shared = part.objective.shared(language, part.parts, where)
     return found
 
 
-def _tell(encoded: Mapping[str, Encoded], what: str) -> None:
-    for language, found in encoded.items():
-        if found.cut:
-            print(f"note: {language}: {found.cut:,} {what} are longer than a row and were cut.", file=sys.stderr)
-        if found.unknown:
-            print(
-                f"note: {language}: {found.unknown:,} {what} have no piece that the tokenizer knows and were left out.",
-                file=sys.stderr,
-            )
+def _tell(texts: Mapping[str, TextRows], what: str) -> None:
+    for language, text in texts.items():
+        about = "about " if text.parts > 1 else ""
+        for name, why in (
+            ("cut", "are longer than a row and were cut"),
+            ("unknown", "have no piece that the tokenizer knows and were left out"),
+        ):
+            if number := text.notes[name]:
+                print(f"note: {language}: {about}{number:,} {what} {why}.", file=sys.stderr)

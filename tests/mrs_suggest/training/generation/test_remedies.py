@@ -59,12 +59,12 @@ def test_adapters_do_not_learn_added_tokens(tmp_path: Path) -> None:
 def test_pairs_alone_decide_how_long_an_epoch_is(pairs: int, texts: int, share: float, epoch: int) -> None:
     samplers = [PairSampler([size], 4, seed=1) for size in (pairs, texts)]
     mixed = MixedSampler(samplers, [pairs, texts], [1 - share, share], 1, epoch_of=0)
-    steps = mixed.drawn(epoch)
+    steps = np.stack(list(mixed.drawn(epoch)))
     of_text = (steps >= pairs).all(1)
     assert (of_text | (steps < pairs).all(1)).all(), "a step has one kind"
     assert len(steps) == max(2, int(np.ceil(samplers[0].steps / (1 - share) - 1e-9)))
     assert abs(of_text.sum() - share * len(steps)) <= 1
-    assert np.array_equal(steps, mixed.drawn(epoch)), "a resumed epoch is the same"
+    assert np.array_equal(steps, list(mixed.drawn(epoch))), "a resumed epoch is the same"
 
 
 # --- the limit

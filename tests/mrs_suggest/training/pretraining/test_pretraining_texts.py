@@ -1,11 +1,11 @@
 """Text from every kind of source, what is held out, and rows of tokens."""
 
 import gzip
-import hashlib
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -22,10 +22,10 @@ from mrs_datasets.texts.text_sources import PairSource, Reading
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
-from mrs_suggest.training.pretraining import rows
 from mrs_suggest.training.pretraining.cache import cached_folder
 from mrs_suggest.training.pretraining.rows import encode, encode_pairs, frame
-from mrs_suggest.training.pretraining.texts import TextData, TextSource, count_and_hash, read_texts
+from mrs_suggest.training.pretraining.streams import TextRows
+from mrs_suggest.training.pretraining.texts import TextData, TextSource, read_texts
 
 Write = Callable[..., str]
 
@@ -93,18 +93,16 @@ def test_what_is_held_out_is_not_trained_on(write: Write) -> None:
     text, dev, test = (write(f"{n}.txt", body) for n, body in enumerate(["a\nb\nc\n", "b\nx\n", "c\n"]))
     data = read(f"ht={text}", held_out=9, validation=[f"ht={dev}"], test=[f"qu={test}"])
     assert (trained(data), data.validation, data.test) == ({"ht": ["a"]}, {"ht": ["b", "x"]}, {"qu": ["c"]})
-    assert data.repeated == 2
 
 
 def test_seeds_draw_the_same_sentences_as_from_a_list(write: Write) -> None:
     texts = np.array([f"t {n}" for n in range(200)])
     one = write("t.txt", "".join(f"{text}\n" for text in texts))
     data = read(f"ht={one}", held_out=15, most=50, seed=7)
-    out = np.sort(np.random.default_rng(EVALUATION_SEED).permutation(200)[:15])
+    out = np.sort(np.argsort(np.random.default_rng(EVALUATION_SEED).random(200))[:15])
     assert data.validation["ht"] == texts[out].tolist()
     left = np.delete(texts, out)
-    assert trained(data)["ht"] == left[np.sort(np.random.default_rng(7).permutation(185)[:50])].tolist()
-    assert data.repeated == 0
+    assert trained(data)["ht"] == left[np.sort(np.argsort(np.random.default_rng(7).random(185))[:50])].tolist()
     other = read(f"ht={one}", held_out=15, most=50, seed=8)
     assert data.facts()["data"]["content_hash"] != other.facts()["data"]["content_hash"]
     moved = write("u.txt", "".join(f"{text}\n" for text in texts))
@@ -154,19 +152,19 @@ def test_packing_loses_nothing_and_cutting_only_ends(sentences: list[str], most:
             encode(sentences, TOKENIZER, most, True, "ht")
         return
     packed, single = (encode(sentences, TOKENIZER, most, pack, "ht") for pack in (True, False))
-    assert packed.unknown == single.unknown == len(bodies) - len(known)
+    assert packed.notes["unknown"] == single.notes["unknown"] == len(bodies) - len(known)
     begin, end = frame(TOKENIZER)
     assert (begin, end) == ([TOKENIZER.cls_token_id], [TOKENIZER.sep_token_id])
     for encoded in (packed, single):
-        own = [encoded.rows[n]["input_ids"] for n in range(len(encoded.rows))]
+        own = [encoded[n]["input_ids"] for n in range(len(encoded))]
         assert all(row[:1] == begin and row[-1:] == end and len(row) <= most for row in own)
-        assert encoded.rows.lengths.tolist() == [len(row) for row in own]
-    inside = [token for n in range(len(packed.rows)) for token in packed.rows[n]["input_ids"] if token not in special]
+        assert encoded.lengths.tolist() == [len(row) for row in own]
+    inside = [token for n in range(len(packed)) for token in packed[n]["input_ids"] if token not in special]
     assert inside == [token for ids in known for token in ids if token not in special]
-    cut = [single.rows[n]["input_ids"][1:-1] for n in range(len(single.rows))]
+    cut = [single[n]["input_ids"][1:-1] for n in range(len(single))]
     kept = [ids[: most - 2] for ids in known if not special.issuperset(ids[: most - 2])]
     assert cut == kept
-    assert single.cut == sum(len(ids) > most - 2 for ids in known)
+    assert single.notes["cut"] == sum(len(ids) > most - 2 for ids in known)
 
 
 @pytest.fixture
@@ -179,45 +177,43 @@ def kept_folders(cache: Path) -> int:
     return sum(path.is_dir() for path in cache.iterdir())
 
 
-def test_rows_of_many_texts_are_written_once(write: Write, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_written_once_for_each_text_and_kind(
+    write: Write, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     texts, pairs = (
         ["aa bb cc", "dd aa", "[UNK]", "cc " * 9] * 5,
         [("aa bb", "cc"), ("[UNK]", "aa"), ("dd " * 9, "bb")] * 5,
     )
     text = write("t.txt", "".join(f"{text}\n" for text in texts))
     parallel = write("p.tsv", "".join("\t".join(pair) + "\n" for pair in pairs))
-    nothing = read(f"ht={write('none.txt', '[UNK]')}").train["ht"]
 
-    def encoded(own: Any, translations: Any, most: int = 8) -> list[object]:
-        found = [encode(own, TOKENIZER, most, pack, "ht") for pack in (True, False)]
-        found.append(encode_pairs(translations, TOKENIZER, most, "en-ht"))
-        notes = [(one.cut, one.unknown, one.tokens, one.rows.lengths.tolist()) for one in found]
-        return [*notes, *([one.rows[n] for n in range(len(one.rows))] for one in found)]
+    def kinds(most: int) -> list[Any]:
+        packed, single = (partial(encode, tokenizer=TOKENIZER, most=most, pack=pack) for pack in (True, False))
+        return [packed, single, partial(encode_pairs, tokenizer=TOKENIZER, most=most)]
+
+    def contents(rows: Any) -> list[object]:
+        return [rows.notes, rows.lengths.tolist(), [rows[n] for n in range(len(rows))]]
 
     def streamed(most: int = 8) -> list[object]:
         data = read(f"ht={text}", pairs=f"en-ht={parallel}")
-        return encoded(data.train["ht"], data.pairs.train["en-ht"], most)
+        own = [data.train["ht"], data.train["ht"], data.pairs.train["en-ht"]]
+        return [contents(TextRows(one, kind, "ht", 0).part(0)) for one, kind in zip(own, kinds(most), strict=True)]
 
-    in_memory = encoded([" ".join(text.split()) for text in texts], pairs)
+    cleaned = [" ".join(text.split()) for text in texts]
+    in_memory = [contents(kind(own, where="ht")) for own, kind in zip([cleaned, cleaned, pairs], kinds(8), strict=True)]
     assert streamed() == in_memory
-    assert kept_folders(cache) == 2, "what is known about the texts alone"
-    monkeypatch.setattr(rows, "STORED", 1)
-    with pytest.raises(InputError, match="ht: the tokenizer knows no piece"):
-        encode(nothing, TOKENIZER, 8, True, "ht")
-    assert streamed() == in_memory
-    assert kept_folders(cache) == 5, "one for each kind, none for the text without pieces"
+    assert kept_folders(cache) == 4, "what is known about the texts, and one for each kind"
     with monkeypatch.context() as patch:
-        patch.setattr(TextSource, "items", None)
-        patch.setattr(PairSource, "items", None)
-        assert streamed() == in_memory, "mapped: neither read nor made again"
+        patch.setattr(TextSource, "lines", None)
+        patch.setattr(PairSource, "lines", None)
+        assert streamed() == in_memory, "neither read nor made again"
     assert streamed(9) != in_memory
-    assert kept_folders(cache) == 8
+    assert kept_folders(cache) == 7
     write("t.txt", "".join(f"{text}\n" for text in texts[::-1]))
     assert streamed() != in_memory, "as many bytes as before, but others"
 
 
-def test_what_was_not_finished_is_not_trusted(write: Write, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = write("t.txt", "aa bb\n" * 99)
+def test_what_was_not_finished_is_not_trusted(cache: Path) -> None:
     run = (
         "import os; from mrs_suggest.training.pretraining.cache import cached_folder; "
         "cached_folder('k', lambda new: (new / 'a').{})"
@@ -233,16 +229,6 @@ def test_what_was_not_finished_is_not_trusted(write: Write, cache: Path, monkeyp
     folder = cached_folder("k", write_all)
     assert (folder / "a").read_text() == "whole"
     assert kept_folders(cache) == 1, "the other one's is gone"
-    stream = read(f"ht={text}").train["ht"]
-    assert len(list(stream)) == 99
-    write("t.txt", "aa bb\n" * 50)
-    with pytest.raises(InputError, match="t.txt: changed while it was being read"):
-        list(stream)
-    monkeypatch.setattr(rows, "STORED", 1)
-    before = kept_folders(cache)
-    with pytest.raises(InputError, match="changed while"):
-        encode(stream, TOKENIZER, 8, True, "ht")
-    assert kept_folders(cache) == before
 
 
 def test_one_of_two_processes_writes(cache: Path) -> None:
@@ -262,15 +248,3 @@ def test_one_of_two_processes_writes(cache: Path) -> None:
     assert sorted(process.communicate("\n")[0] for process in both) == ["", "wrote\n"]
     cached_folder("k", lambda new: pytest.fail("it is there"))
     assert kept_folders(cache) == 1
-
-
-@pytest.mark.parametrize("kind", [list, lambda texts: [(text, text) for text in texts]])
-def test_the_hash_of_texts_does_not_depend_on_its_parts(
-    monkeypatch: pytest.MonkeyPatch, kind: Callable[[list[str]], list[Any]]
-) -> None:
-    items, found = kind(["a", "b", "", "\udcff", "e"]), set()
-    for size in (1, 2, 5, 9):
-        monkeypatch.setattr("mrs_suggest.training.pretraining.texts.LINES", size)
-        found.add(count_and_hash(items))
-    lines = "".join(f"{item if isinstance(item, str) else chr(9).join(item)}\n" for item in items)
-    assert found == {(5, hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest())}
