@@ -1,13 +1,12 @@
 """Commands of the documentation run as a reader would type them, page by page, with the extras that the page names.
 
 Each page has a folder of its own, in which its commands run one after the other, in one process: it saves the imports.
-The folder has what the pages name as the reader's own: prediction files, pairs, replies, a trained model.
+The folder has what the pages name as the reader's own: prediction files, pairs, replies.
 """
 
 import json
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -30,7 +29,6 @@ LEDGER = {
     if (ROOT / page).is_file()
 }
 PAGES = [page for page, entries in LEDGER.items() if entries]
-MODEL = ROOT / "mrs_suggest" / "suggest" / "embedded" / "everyday-retriever"
 PAIRS = [("Jak się masz?", "Dobrze, a ty?"), ("Idziesz na obiad?", "Tak, już idę."), ("Dzięki!", "Nie ma za co.")]
 ROW = ("Kommst du?", "Ja, gern!", "Ja, gern!", "Nein, leider nicht.", "Vielleicht.")  # message, reference, suggestions
 
@@ -59,7 +57,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "more.txt").write_text("It left today.\n", encoding="utf-8")
     (tmp_path / "old.txt").write_text("No idea.\n", encoding="utf-8")
     (tmp_path / "DIR").symlink_to(ROOT / "mrs_datasets" / "sample")
-    shutil.copytree(MODEL, tmp_path / "RUN")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
