@@ -168,5 +168,3 @@ def test_distillation_in_a_run(base: Path, train: Train, refused: Callable[..., 
     (resumed / "run.json").unlink()
     train("resumed", *options, *teaching, "--resume_from_checkpoint", "last")
     assert all(torch.equal(value, weights(run)[name]) for name, value in weights(resumed).items())
-    taught_by_run = train("second", *options, "--teacher", run)
-    assert arguments(taught_by_run)["distill_weight"] == 1.0
