@@ -12,12 +12,13 @@ import mrs_metrics
 import mrs_suggest
 
 PACKAGES = (mrs_suggest, mrs_datasets, mrs_metrics)
-HARNESSES = ("lighteval", "lm_eval")  # their packages need environments of their own
+# Harnesses need environments of their own; `evaluate.load` of a module, that it is installed.
+LEFT_OUT = ("lighteval", "lm_eval", "mrs_metrics.modules")
 MODULES = [
     one.name
     for at in PACKAGES
     for one in pkgutil.walk_packages(at.__path__, f"{at.__name__}.")
-    if not any(harness in one.name for harness in HARNESSES)
+    if not any(part in one.name for part in LEFT_OUT)
 ]
 
 
