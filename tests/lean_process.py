@@ -8,6 +8,7 @@ COMMANDS is a JSON list of lists of words; what is printed is JSON: exit code, o
 import contextlib
 import io
 import json
+import os
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -73,9 +74,12 @@ class Hiding:
 
 
 def run(words: list[str]) -> dict[str, object]:
-    """One command."""
+    """One command; `cd FOLDER` is where the next ones run."""
     from mrs_suggest.cli.main import main
 
+    if words[0] == "cd":
+        os.chdir(words[1])
+        return {"words": words, "code": 0}
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:

@@ -57,8 +57,6 @@ def test_own_replies_are_indexed_and_suggested(tmp_path: Path) -> None:
     rows = [("I will be there.", "yes"), ("I cannot come.", "no"), ("Thank you, I will look at it.", "thanks")]
     files = {
         "own.csv": "reply,tags\n" + "".join(f'"{reply}",{tag}\n' for reply, tag in rows),
-        "own.tsv": "reply\ttags\n" + "".join(f"{reply}\t{tag}\n" for reply, tag in rows),
-        "own.jsonl": "".join(json.dumps({"reply": reply, "tags": [tag]}) + "\n" for reply, tag in rows),
         "own.txt": "".join(f"{reply}\n" for reply, _ in rows),
     }
     for name, text in files.items():

@@ -7,8 +7,6 @@ advice. That is why this test reads the repository's text: advice may stand in a
 import re
 from pathlib import Path
 
-import pytest
-
 # An installer, then the name, perhaps on the next line; not a path to a wheel. Or the name with an extra or a version.
 ADVICE = re.compile(
     r"\b(?:pip3?|pipx|uvx?|poetry|conda)\b[^`\n]*\b(?:install|add|run|--from)\b[^`\n]*(?:\n[^`\n$]*)?(?<![\w/-])mrs[-_]suggest\b"
@@ -16,18 +14,6 @@ ADVICE = re.compile(
 )
 # Its extras name each other in setup.cfg, which pip satisfies from the clone; tests read and imitate that.
 OWN = {"setup.cfg", "CHANGELOG.md", "tests/test_base_install.py", "tests/test_install_advice.py"}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "pip install mrs-suggest", "run `pip install 'mrs-suggest[{extra}]'`", "`pip install\n'mrs-suggest[all]'`",
-        "$ python -m pip install --upgrade mrs_suggest", "uv pip install mrs-suggest", "pipx install mrs-suggest",
-        "mrs-suggest[train]>=1", "mrs-suggest==0.2.0", "uv add mrs-suggest",
-    ],
-)  # fmt: skip
-def test_advice_is_found(text: str) -> None:
-    assert ADVICE.search(text)
 
 
 def test_no_file_advises_to_install_the_name_from_an_index(repository: Path, tracked: list[str]) -> None:

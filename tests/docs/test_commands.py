@@ -88,11 +88,13 @@ def launch_fault(words: list[str]) -> str:
     if missing:
         return f"there is no {missing}"
     if words[0] == "accelerate":
-        from accelerate.commands.launch import launch_command_parser
+        from accelerate.commands.launch import launch_command_parser as launcher
 
         assert words[1] == "launch"
-        if told := parsing_fault(launch_command_parser(), [*words[2:at], "script.py"]):
-            return told
+    else:
+        from torch.distributed.run import get_args_parser as launcher
+    if told := parsing_fault(launcher(), [*words[1 + (words[0] == "accelerate") : at], "script.py"]):
+        return told
     return parsing_fault(known_commands()[f"mrs train {Path(words[at]).stem}"], words[at + 1 :])
 
 

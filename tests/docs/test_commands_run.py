@@ -1,13 +1,13 @@
 """Commands of the documentation run as a reader would type them, page by page, with the extras that the page names.
 
-Each page has a folder of its own, in which its commands run one after the other, in one process: it saves the imports.
-The folder has what the pages name as the reader's own: prediction files, pairs, replies, a trained model.
+Each page has a folder of its own, in which its commands run one after the other; pages that name the same extras share
+a process, which saves the imports. The folder has what the pages name as the reader's own: prediction files, pairs,
+replies.
 """
 
 import json
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -30,56 +30,61 @@ LEDGER = {
     if (ROOT / page).is_file()
 }
 PAGES = [page for page, entries in LEDGER.items() if entries]
-MODEL = ROOT / "mrs_suggest" / "suggest" / "embedded" / "everyday-retriever"
 PAIRS = [("Jak się masz?", "Dobrze, a ty?"), ("Idziesz na obiad?", "Tak, już idę."), ("Dzięki!", "Nie ma za co.")]
 ROW = ("Kommst du?", "Ja, gern!", "Ja, gern!", "Nein, leider nicht.", "Vielleicht.")  # message, reference, suggestions
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the commands of a page run, with the files that the pages name."""
-    (tmp_path / "trainers").symlink_to(ROOT / "trainers")
+def filled(folder: Path) -> Path:
+    """A new folder where the commands of a page run, with the files that the pages name."""
+    folder.mkdir()
+    (folder / "trainers").symlink_to(ROOT / "trainers")
     for name, shift in (("A", 0), ("B", 1), ("C", 2)):
         rows = [
             "\t".join((f"{number} {ROW[0]}", ROW[1], *ROW[2 + shift :], *ROW[2 : 2 + shift])) for number in range(12)
         ]
-        (tmp_path / f"{name}.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+        (folder / f"{name}.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     lines = [f"{n} {message},{reply}" for n in range(10) for message, reply in PAIRS]
     chat = "\n".join(["question,answer", *(f'"{m}","{r}"' for m, r in (line.split(",", 1) for line in lines))])
-    (tmp_path / "chat.csv").write_text(chat + "\n", encoding="utf-8")
-    (tmp_path / "replies.csv").write_text(
+    (folder / "chat.csv").write_text(chat + "\n", encoding="utf-8")
+    (folder / "replies.csv").write_text(
         "reply,tags\nOn its way!,polite\nLet me check.,polite\nNo idea.,\nBuy two!,sales\nTen minutes late.,late\n",
         encoding="utf-8",
     )
     turns = [{"from": "them", "text": "¿Quedamos mañana?"}, {"from": "me", "text": "Vale"}]
-    (tmp_path / "chat.json").write_text(json.dumps([*turns, {"from": "them", "text": "ok"}]), encoding="utf-8")
-    (tmp_path / "chats").mkdir()
+    (folder / "chat.json").write_text(json.dumps([*turns, {"from": "them", "text": "ok"}]), encoding="utf-8")
+    (folder / "chats").mkdir()
     pairs = [f"{n} Where is my parcel?\tIt is on its way, number {n % 7}." for n in range(120)]
-    (tmp_path / "chats" / "en.tsv").write_text("\n".join(pairs) + "\n", encoding="utf-8")
-    (tmp_path / "more.txt").write_text("It left today.\n", encoding="utf-8")
-    (tmp_path / "old.txt").write_text("No idea.\n", encoding="utf-8")
-    (tmp_path / "DIR").symlink_to(ROOT / "mrs_datasets" / "sample")
-    shutil.copytree(MODEL, tmp_path / "RUN")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    (folder / "chats" / "en.tsv").write_text("\n".join(pairs) + "\n", encoding="utf-8")
+    (folder / "more.txt").write_text("It left today.\n", encoding="utf-8")
+    (folder / "old.txt").write_text("No idea.\n", encoding="utf-8")
+    (folder / "DIR").symlink_to(ROOT / "mrs_datasets" / "sample")
+    return folder
 
 
-def extras_of(page: str) -> list[str]:
+def extras_of(page: str) -> tuple[str, ...]:
     """The extras that a page names up to the section of the last command that runs here."""
     text = (ROOT / page).read_text(encoding="utf-8")
     here = {entry["command"] for entry in LEDGER[page]}
     last = max(one.end() for one in blocks.BLOCK.finditer(text) if here & set(blocks.commands_of(one["text"])))
-    return sorted(named_before(text, last))
+    return tuple(sorted(named_before(text, last)))
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_the_commands_of_a_page_run_with_its_extras(page: str, folder: Path) -> None:
-    commands = [words_of(entry) for entry in LEDGER[page]]
+GROUPS: dict[tuple[str, ...], list[str]] = {}
+for one in PAGES:
+    GROUPS.setdefault(extras_of(one), []).append(one)
+
+
+@pytest.mark.parametrize("extras", GROUPS, ids=lambda extras: "-".join(extras) or "base")
+def test_the_commands_of_pages_run_with_their_extras(extras: tuple[str, ...], tmp_path: Path) -> None:
+    commands, expected = [], []
+    for number, page in enumerate(GROUPS[extras]):
+        runs = [entry["run"] if isinstance(entry["run"], dict) else {} for entry in LEDGER[page]]
+        commands += [["cd", str(filled(tmp_path / str(number)))], *map(words_of, LEDGER[page])]
+        expected += [0, *(run.get("code", 0) for run in runs)]
     env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ['PYTHONPATH']}"}
-    words = [sys.executable, "-m", "tests.lean_process", json.dumps(commands), *extras_of(page)]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, env=env)
+    words = [sys.executable, "-m", "tests.lean_process", json.dumps(commands), *extras]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr[-2000:]
-    expected = [entry["run"].get("code", 0) if isinstance(entry["run"], dict) else 0 for entry in LEDGER[page]]
     for one, code in zip(json.loads(done.stdout.splitlines()[-1]), expected, strict=True):
         assert one["code"] == code, f"{one['words']}\n{one['out'][-1500:]}{one['err'][-1500:]}"
 

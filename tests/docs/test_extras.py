@@ -90,22 +90,6 @@ def test_the_extras_of_each_command_are_named(page: Path) -> None:
     assert lacking == [], "name them: pip install '.[EXTRA]'"
 
 
-@pytest.mark.parametrize(
-    ("command", "extras"),
-    [
-        ('mrs suggest "¿Quedamos mañana?"', set()),
-        ("mrs data check build/mrs", {"data"}),
-        ("mrs models index everyday-retriever --check", set()),
-        ("mrs models export build/run --onnx", {"train", "onnx"}),
-        ("mrs train retrieval --sweep sweep.yaml --report_to wandb", {"train", "sweep", "wandb"}),
-        ("mrs data build --dumps s3://bucket/RC.zst --engine spark", {"reddit", "s3", "spark"}),
-        ("curl localhost:8000/v1/models", set()),
-    ],
-)
-def test_extras_of_a_command(command: str, extras: set[str]) -> None:
-    assert needed(command) == extras
-
-
 def imports(snippet: str) -> Iterator[str]:
     """The import statements of a snippet, which may be a session."""
     if ">>>" in snippet:
@@ -132,13 +116,16 @@ print(json.dumps(failed))
 
 
 def python_by_extras() -> dict[tuple[str, ...], set[str]]:
-    """Extras -> the import statements of the pages' Python below which they are named."""
+    """Extras -> the import statements of the pages' Python below which they are named; none that fewer extras serve."""
     found: dict[tuple[str, ...], set[str]] = {}
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         for snippet in PYTHON.finditer(text):
             found.setdefault(tuple(sorted(named_before(text, snippet.end()))), set()).update(imports(snippet[1]))
-    return found
+    for extras in sorted(found, key=lambda extras: -len(modules({*extras}))):
+        fewer = [lines for other, lines in found.items() if modules({*other}) < modules({*extras})]
+        found[extras] = found[extras].difference(*fewer)
+    return {extras: lines for extras, lines in found.items() if lines}
 
 
 BY_EXTRAS = python_by_extras()

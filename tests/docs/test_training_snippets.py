@@ -5,6 +5,7 @@ options around theirs that make them short. Those of one process run in this one
 """
 
 import argparse
+import contextlib
 import importlib
 import json
 import os
@@ -14,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import torch
@@ -22,12 +23,15 @@ import torch
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "docs" / "site"))  # the site's own scripts; no name of theirs is a library's
+
+import blocks  # noqa: E402
+
 BIN = Path(sys.executable).parent
-GUIDES = ("train_on_mrs", "pretrained_encoder", "train_generator", "distil", "memory_and_gpus", "search_options")
+GUIDES = ("train_on_mrs", "pretrained_encoder", "train_generator", "memory_and_gpus", "search_options")
 PAGES = [ROOT / "docs" / "how_to" / f"{name}.md" for name in GUIDES]
 LANGUAGES = ("en", "es", "de", "pt", "fr", "ja")
 ENCODER, TOKENIZER = "google-bert/bert-base-multilingual-cased", "FacebookAI/xlm-roberta-base"
-E5 = "intfloat/multilingual-e5-small"
 SMALL = shlex.split(
     "--per_device_train_batch_size 4 --max_validation_examples 5 --max_test_examples 6 --vocabulary 300 "
     "--disable_tqdm true"
@@ -37,36 +41,13 @@ SMALL_FAMILY = {
     "generation": ["--message_tokens", "70", "--reply_tokens", "30", "--max_tokens", "5"],
 }
 STEPS = 2
-
-
-class Block(NamedTuple):
-    """A fenced block of a page: the mark in the comment before it, and the heading it stands under."""
-
-    heading: str
-    mark: str
-    kind: str
-    text: str
-
-    def commands(self) -> list[list[str]]:
-        return [shlex.split(line[2:], comments=True) for line in self.text.splitlines() if line.startswith("$ ")]
-
-
-def read_blocks(text: str) -> list[Block]:
-    pattern = r"^#+ (?P<heading>[^\n]+)$|(?:^<!-- (?P<mark>[^>]*) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$"
-    blocks, heading = [], ""
-    for found in re.finditer(pattern, text, re.MULTILINE | re.DOTALL):
-        if found["heading"]:
-            heading = found["heading"]
-        else:
-            blocks.append(Block(heading, found["mark"] or "", found["kind"], found["text"]))
-    return blocks
-
-
-BLOCKS = [block for page in PAGES for block in read_blocks(page.read_text(encoding="utf-8"))]
-TESTED = [block for block in BLOCKS if block.mark == "tested"]
 PREPARED = ["mrs", "data", "prepare", "mrs", "--source", "pairs", "--out", "build/mrs"]
 CONVERTING = ["mrs", "convert"]
-NUMBERED = [pytest.param(number, id=f"{number}-{block.heading}") for number, block in enumerate(TESTED)]
+# Page -> its commands in the blocks whose mark says `tested`.
+TESTED = {
+    page.stem: [one.words() for one in blocks.commands(page.read_text(encoding="utf-8")) if one.mark == "tested"]
+    for page in PAGES
+}
 
 
 def write_pairs(folder: Path) -> None:
@@ -125,39 +106,30 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         write_encoder(folder / ENCODER, texts)
-        write_encoder(folder / E5, texts)
         write_unicoder(folder / "checkpoint.pt", folder / TOKENIZER)
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        converting = [one for block in TESTED for one in block.commands() if one[:2] == CONVERTING]
-        for command in (PREPARED, *converting):
+    with contextlib.chdir(folder):
+        for command in (PREPARED, *(one for commands in TESTED.values() for one in commands if one[:2] == CONVERTING)):
             run(command)
-    finally:
-        os.chdir(before)
     yield folder
     AcceleratorState._reset_state(reset_partial_state=True)
 
 
 def run(command: list[str]) -> None:
-    """Run one command of a guide in the working folder; a launcher of several processes starts them."""
+    """Run one command of a guide in the working folder: `accelerate launch` of several ranks in its own processes."""
     family, own = trained_by(command)
     if family is None:
         assert command[0] == "mrs", command
         assert importlib.import_module("mrs_suggest.cli.main").main(command[1:]) == 0, command
         return
-    every = 1 if "--save_steps" in own else STEPS  # where the page is about checkpoints, there are two
     short = ["--max_steps", STEPS, "--eval_strategy", "steps", "--save_strategy", "steps", "--fp16", "false"]
-    short += ["--eval_steps", every, "--save_steps", every, "--use_cpu", "true"]
+    short += ["--eval_steps", STEPS, "--save_steps", STEPS, "--use_cpu", "true"]
     short += ["--global_batch_size", "4"] if "--config" in own else []
     words = [str(word) for word in (*SMALL, *SMALL_FAMILY[family], *own, *short)]
-    ranks = command[0] == "torchrun" or any("ranks" in word for word in command if word.endswith(".yaml"))
-    if not ranks:
+    if not any("ranks" in word for word in command if word.endswith(".yaml")):
         assert importlib.import_module(f"mrs_trainers.{family}").main(words) == 0, command
         return
     launcher = command[: len(command) - len(own)]
-    if launcher[0] == "accelerate":
-        launcher[2:2] = ["--main_process_port", "0"]  # any free one: other tests launch, too
+    launcher[2:2] = ["--main_process_port", "0"]  # any free one: other tests launch, too
     done = subprocess.run(
         [str(BIN / launcher[0]), *launcher[1:], *words],
         env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
@@ -172,7 +144,6 @@ def trained_by(command: list[str]) -> tuple[str | None, list[str]]:
         return command[2], command[3:]
     for number, word in enumerate(command):
         if word.startswith("trainers/") and word.endswith(".py"):
-            assert all((ROOT / file).is_file() for file in command[:number] if file.startswith("trainers/")), command
             return Path(word).stem, command[number + 1 :]
     return None, []
 
@@ -184,51 +155,20 @@ def folder_of(own: list[str]) -> Path:
     return Path("build", f"{config.parent.name}_{config.stem}")
 
 
-@pytest.mark.parametrize("number", NUMBERED)
-def test_a_guide_does_what_it_shows(number: int, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", [page for page, commands in TESTED.items() if commands])
+def test_a_guide_does_what_it_shows(page: str, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(workplace)
-    block = TESTED[number]
-    needed = [word for command in block.commands() if not trained_by(command)[0] for word in command]
-    for earlier in TESTED[:number]:  # what `mrs suggest` and `mrs models` look at
-        for command in earlier.commands():
-            made = trained_by(command)[1]
-            if made and str(folder_of(made)) in needed and not folder_of(made).exists():
-                run(command)
-    run_block(block)
-
-
-def run_block(block: Block) -> None:
-    for command in block.commands():
-        if command[:2] == CONVERTING:
-            continue  # the fixture ran it
+    for command in (one for one in TESTED[page] if one[:2] != CONVERTING):
         family, own = trained_by(command)
-        if "--resume_from_checkpoint" in own:
-            cut_off(folder_of(own))
-        elif family and folder_of(own).exists():
-            continue  # made for another block
         run(command)
         if family:
-            check_run(family, folder_of(own), own)
-
-
-def cut_off(folder: Path) -> None:
-    """Make of a finished run one that was killed between its two checkpoints."""
-    for path in ("run.json", f"checkpoint-{STEPS}/trainer_state.json"):
-        (folder / path).unlink()
-
-
-def check_run(family: str, folder: Path, own: list[str]) -> None:
-    record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    assert record["trainer"] == family
-    assert record["steps"] == STEPS
-    assert (folder / "adapter" / "adapter.json").is_file() == ("lora" in own)
+            record = json.loads((folder_of(own) / "run.json").read_text(encoding="utf-8"))
+            assert (record["trainer"], record["steps"]) == (family, STEPS)
 
 
 def test_the_sweep_is_one(tmp_path: Path) -> None:
     from mrs_suggest.training.sweep import read_sweep
 
-    (block,) = [block for block in BLOCKS if block.kind == "yaml"]
-    (tmp_path / "sweep.yaml").write_text(block.text, encoding="utf-8")
-    assert set(read_sweep(tmp_path / "sweep.yaml").options) == {
-        "learning_rate", "freeze_layers", "pooling",
-    }  # fmt: skip
+    (text,) = re.findall(r"^```yaml\n(.*?)^```$", PAGES[-1].read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    (tmp_path / "sweep.yaml").write_text(text, encoding="utf-8")
+    assert set(read_sweep(tmp_path / "sweep.yaml").options) == {"learning_rate", "freeze_layers", "pooling"}

@@ -90,18 +90,3 @@ def test_measured_figures_name_their_record(page: str) -> None:
     listed = set(SETTINGS[page].split(" | ")) if page in SETTINGS else set()
     assert sorted(found - listed) == [], "render them (docs/site/quotes.py), or list what is no measurement"
     assert sorted(listed - found) == [], "listed here, and no longer on the page"
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("It takes 6.1 ms, .2447 of them in 18 MB.", ["6.1 ms", ".2447", "18 MB"]),
-        ("```console\n$ mrs score A --near 0.9\n| ROUGE | .4849 |\n```", [".4849"]),
-        ("<!-- figure: r.json/n .1f -->6.1<!-- --> ms, in a third of 2.5 seconds", ["2.5 seconds"]),
-        ("<!-- measured, by benchmarks/x.py -->\n\n| 1.4 |\n\n<!-- end -->", []),
-        ("sections 2.1 and 3.3; CC BY 4.0; `.7`; a 95 % interval\n| 4.1, 4.3: prompts |", []),
-        ("(section 2.1, which reports .12)", [".12"]),
-    ],
-)
-def test_typed_figures_are_found_and_references_are_not(text: str, found: list[str]) -> None:
-    assert figures(text) == found

@@ -13,7 +13,6 @@ import pytest
 
 from mrs_datasets.builders.reddit.months import BOT
 from mrs_datasets.builders.reddit.read import BOT_NAMES
-from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.prepared.schema import SPLITS
 from mrs_datasets.synthetic.threads import BOT_BODY, NAMES
 from tests.cases import cases
@@ -113,25 +112,6 @@ def test_stages_languages_and_rows_add_up(built, profile: str) -> None:
     assert read_pairs(built[profile]).total() == sum(kept.values())
     departures = {"min_examples": ENOUGH[profile], "min_reply_count": SMALL[3], "buckets": BUCKETS}
     assert (pipeline["profile"], pipeline["departures"]) == (profile, departures)
-
-
-def test_the_rest_of_the_tools_work_on_it(mrs, built, lid_model: Path, tmp_path: Path) -> None:
-    checked = mrs("data", "check", built["clean"], "--language-model", lid_model, cwd=tmp_path)
-    assert checked.returncode == 0, checked.stdout
-    assert " 0 errors" in checked.stdout
-    stats = mrs("data", "stats", built["clean"], "--json", cwd=tmp_path)
-    assert (stats.returncode, stats.stderr) == (0, "")
-    data = open_prepared(str(built["clean"]))
-    configs = read_report(built["clean"])["configs"]
-    assert {(row["language"], row["split"]): row["examples"] for row in json.loads(stats.stdout)["splits"]} == {
-        (language, split): len(data.load(language, split)) for language in data.languages() for split in SPLITS
-    }
-    assert data.configs() == list(configs)
-    responses = data.load("en-responses", "train")
-    train = Counter(row["reply"] for row in data.load("en", "train"))
-    assert dict(zip(responses["reply"], responses["count"], strict=True)) == {
-        reply: count for reply, count in train.items() if count >= SMALL[3]
-    }
 
 
 def test_workers_change_nothing_and_buckets_only_files(build, built, tmp_path: Path) -> None:

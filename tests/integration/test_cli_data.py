@@ -1,7 +1,6 @@
 """`mrs data prepare` and `mrs data stats`: the folder, the figures, and one sentence for bad input."""
 
 import json
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -134,20 +133,6 @@ def test_bad_input_leaves_nothing_behind(refused, source: Path, tmp_path: Path, 
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "report.json").write_text("{}")
     refused("prepare", "mrs", "--source", source, "--out", "old", "--overwrite")
-
-
-@pytest.mark.parametrize("kind", ["not an archive", "empty", "cut off", "points outside", "a TSV file"])
-def test_a_bad_archive_leaves_nothing_behind(refused, source: Path, tmp_path: Path, kind: str) -> None:
-    archive = tmp_path / "mrs.tgz"
-    with tarfile.open(archive, "w:gz") as tar:
-        for split in ("train", "valid", "test"):
-            tar.add(source / "en.tsv", f"mrs/{split}/en/a.tsv")
-        if kind == "points outside":
-            tar.add(source / "en.tsv", "../evil.tsv")
-    whole = archive.read_bytes()
-    content = {"not an archive": b"<html>404</html>\n" * 99, "empty": b"", "cut off": whole[: len(whole) // 2]}
-    archive.write_bytes(ENGLISH.encode() if kind == "a TSV file" else content.get(kind, whole))
-    assert "mrs.tgz" in refused("prepare", "mrs", "--source", archive, "--out", "out")
 
 
 @pytest.mark.parametrize(("arguments", "words"), cases(__file__, "test_wrong_arguments_are_refused"))

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,10 +9,8 @@ import pytest
 
 from mrs_datasets.prepared.prepared import PreparedData
 from mrs_suggest.common.io.sheets import restored
-from tests import warm_python
 from tests.audit_sheets import change, judge, load, sheet_of
 from tests.command import Result, refused
-from tests.hub.server import LoopbackHub
 
 pytestmark = pytest.mark.integration
 
@@ -106,15 +103,3 @@ def test_bad_input(run: Run, folder: Path, tmp_path: Path) -> None:
         assert f"{option} {value}: expected" in refused(run("make", folder, "--out", out, option, value))
     assert not out.exists()
     assert "has no key.json" in refused(run("read", out))
-
-
-def test_a_data_set_on_the_hub(hub: LoopbackHub, folder: Path, tmp_path: Path) -> None:
-    env = hub.env(tmp_path / "home")
-    publish = ["data", "publish", str(folder), "--repo", "org/own"]
-    make = ["data", "audit", "make", "org/own", "--out", "out", "--examples", "20"]
-    for arguments in (publish, make):
-        done = warm_python.run([sys.executable, "-m", "mrs_suggest.cli.main", *arguments], cwd=tmp_path, env=env)
-        assert done.returncode == 0, done.stderr
-    assert len(load(sheet_of(tmp_path / "out"))) == 20
-    key = json.loads((tmp_path / "out" / "key.json").read_text("utf-8"))
-    assert key["data"]["revision"] == hub.repo("dataset", "org/own").commits()[0].sha

@@ -1,21 +1,30 @@
 """`mrs reproduce`, with the real trainer and tiny models."""
 
 import json
-import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.cases import cases
-from tests.command import refused
+from tests.command import Result, refused, shown
 from tests.conftest import Mrs
 
 pytestmark = pytest.mark.integration
 
+Run = Callable[..., Result]
 
-def test_a_student_and_its_teacher_in_one_command(mrs: Mrs, tmp_path: Path) -> None:
-    words = ("reproduce", "retrieval", "--scale", "tiny", "--only", "student", "--output", "out")
-    done = mrs(*words, cwd=tmp_path)
+
+@pytest.fixture
+def here(mrs_here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Return a function that runs `mrs reproduce` in this process and an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: mrs_here("reproduce", *arguments)
+
+
+def test_a_student_and_its_teacher_in_one_command(mrs: Mrs, here: Run, tmp_path: Path) -> None:
+    words = ("retrieval", "--scale", "tiny", "--only", "student", "--output", "out")
+    done = mrs("reproduce", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "| student, three for three | ." in done.stdout
     assert "[2/2] student/42: finished in" in done.stderr
@@ -27,28 +36,29 @@ def test_a_student_and_its_teacher_in_one_command(mrs: Mrs, tmp_path: Path) -> N
     assert {one["metric"]: bool(one["values"]) for one in own} == {"weighted": True, "mrr": True, "self_rouge": True}
     page = tmp_path / "out" / "tiny" / "retrieval.html"
     written = page.read_bytes()
-    again = mrs(*words, "--page", cwd=tmp_path)
-    assert "starts" not in again.stderr
-    assert "| student, three for three | ." in again.stdout
+    code, printed, said = here(*words, "--page")
+    assert code == 0
+    assert "starts" not in said
+    assert "| student, three for three | ." in printed
     assert page.read_bytes() == written
     curves = json.loads((tmp_path / "out" / "tiny" / "cells" / "student-42" / "run" / "curves.json").read_text("utf-8"))
     assert curves["loss"] or curves["validation"]
-    listed = mrs(*words, "--dry-run", cwd=tmp_path)
-    assert listed.stdout.count("(finished)  4 steps, of commit ") == 2
-    assert listed.stdout.endswith("2 cells: 2 finished, 0 cannot run, 0 to run\n")
-    assert "mrs train retrieval --config out/tiny/cells/student-42/tiny.yaml" in listed.stdout
+    listed = shown(here(*words, "--dry-run"))
+    assert listed.count("(finished)  4 steps, of commit ") == 2
+    assert listed.endswith("2 cells: 2 finished, 0 cannot run, 0 to run\n")
+    assert "mrs train retrieval --config out/tiny/cells/student-42/tiny.yaml" in listed
 
 
-def test_what_each_table_needs_is_listed(mrs: Mrs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_each_table_needs_is_listed(here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    full = mrs("reproduce", "all", cwd=tmp_path).stdout
+    full = shown(here("all"))
     assert "  table 3: 21 cells: 0 can run here, 21 need a GPU, 21 lack mrs\n" in full
     assert ", 21 lack mrs, 21 lack build/unicoder\n" in full
     assert full.count("\n  mrs: pass --data mrs=FOLDER (from its authors") == 1, "each reason once"
     assert "\n  xcopa 5, xcopa 8: USE has no checkpoint" in full
     tables = ("families", "forgetting", "mrs", "retrieval", "staple", "xcopa", "xglue")
     assert all(f"\n{name}: " in f"\n{full}" for name in tables)
-    tiny = mrs("reproduce", "all", "--scale", "tiny", cwd=tmp_path).stdout
+    tiny = shown(here("all", "--scale", "tiny"))
     assert "  table 3: 21 cells: 21 can run here\n" in tiny, "its data are generated"
     refusals = {
         "--scale huge": "--scale huge: no table has such a scale; expected one of full, tiny, ",
@@ -56,35 +66,18 @@ def test_what_each_table_needs_is_listed(mrs: Mrs, tmp_path: Path, monkeypatch: 
         "--data chats=x": "--data chats: no table has such data.",
     }
     for words, sentence in refusals.items():
-        done = mrs("reproduce", "all", *words.split(), cwd=tmp_path)
-        assert sentence in refused((done.returncode, done.stdout, done.stderr))
+        assert sentence in refused(here("all", *words.split()))
     assert not list(tmp_path.iterdir())
     (tmp_path / "en.tsv").write_text("hi\tyes\n", encoding="utf-8")
-    given = mrs("reproduce", "all", "--scale", "small", "--data", "mrs=.", cwd=tmp_path).stdout
+    given = shown(here("all", "--scale", "small", "--data", "mrs=."))
     assert "  table 3: 60 cells: 60 can run here\n" in given
     assert "  table 4: 60 cells: 0 can run here, 60 cannot run (the scale small has only cells of retrieval)\n" in given
-    timed = mrs("reproduce", "mrs", "--table", "1", "3", "--data", "mrs=.", "--estimate", cwd=tmp_path)
-    assert timed.stdout == "  not timed: 1 cell, train no model\n  not timed: 21 cells, need a GPU\n"
+    timed = shown(here("mrs", "--table", "1", "3", "--data", "mrs=.", "--estimate"))
+    assert timed == "  not timed: 1 cell, train no model\n  not timed: 21 cells, need a GPU\n"
     assert [path.name for path in tmp_path.iterdir()] == ["en.tsv"], "data are not prepared for cells that cannot run"
 
 
-def test_a_cell_of_each_kind_is_timed(mrs: Mrs, tmp_path: Path) -> None:
-    words = ("reproduce", "retrieval", "--scale", "tiny", "--only", "student", "--estimate", "--output", "out")
-    done = mrs(*words, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    tiny, student = done.stdout.splitlines()
-    assert re.fullmatch(r"  retrieval, model_name_or_path tiny, .+: 1 cell, about \d+ (s|min)", tiny)
-    assert student.endswith(": 1 cell, unknown until sample/42 has run")
-    assert not list(tmp_path.iterdir()), "nothing is left"
-
-
 @pytest.mark.parametrize(("words", "sentence"), cases(__file__, "test_what_cannot_be_is_one_sentence"))
-def test_what_cannot_be_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], sentence: str
-) -> None:
-    from mrs_suggest.cli.main import main
-
-    monkeypatch.chdir(tmp_path)
-    code = main(["reproduce", "retrieval", "--dry-run", *words])
-    assert sentence in refused((code, *capsys.readouterr()))
+def test_what_cannot_be_is_one_sentence(here: Run, tmp_path: Path, words: list[str], sentence: str) -> None:
+    assert sentence in refused(here("retrieval", "--dry-run", *words))
     assert list(tmp_path.iterdir()) == []

@@ -88,20 +88,3 @@ def test_what_cannot_be_used_is_refused(arguments: list[str], sentence: str, pip
     piped(ROWS)
     with pytest.raises(InputError, match=sentence):
         run_verb("score", ["-", "--language", "en", *arguments])
-
-
-@pytest.mark.parametrize("metric", ["mrs_rouge", "dist_n", "self_rouge", "reply_bleu"])
-def test_a_header_line_does_not_move_the_figures(
-    metric: str, tmp_path: Path, piped: Put, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name, text in (("plain.tsv", ROWS), ("headed.tsv", f"message\tref\ts1\ts2\ts3\n{ROWS}")):
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    plain = scored(capsys, tmp_path / "plain.tsv", "--metric", metric)
-    assert scored(capsys, tmp_path / "headed.tsv", "--metric", metric) == plain
-    piped((tmp_path / "headed.tsv").read_text(encoding="utf-8"))
-    assert run_verb("score", ["-", str(tmp_path / "plain.tsv"), "--metric", metric, "--language", "en", "--json"]) == 0
-    printed = capsys.readouterr()
-    first, second = json.loads(printed.out)
-    assert first["n"] == second["n"] == plain["n"]
-    note, *_ = printed.err.split("warning: ")
-    assert note == "note: standard input: line 1 has the names of columns and is left out.\n"

@@ -62,11 +62,10 @@ def test_meaning_and_coverage_by_an_encoder(
 
 
 def test_a_real_encoder_knows_what_is_meant(file: Path, shared_models: Path, score: Callable[..., Any]) -> None:
-    lines = file.read_text().splitlines(keepends=True)
-    means = []
-    for line in lines:
-        file.write_text(line)
-        means.append(score(file, "--metric", "semantic", "--encoder", shared_models / "e5-small")["semantic"])
-    same, paraphrase, unrelated = means
+    files = [file.with_name(f"{number}.tsv") for number in range(len(ROWS))]
+    for path, line in zip(files, file.read_text().splitlines(keepends=True), strict=True):
+        path.write_text(line)
+    found = score(*reversed(files), "--metric", "semantic", "--encoder", shared_models / "e5-small")
+    unrelated, paraphrase, same = (one["semantic"] for one in found)
     assert same == pytest.approx(1, abs=1e-3)
     assert same > paraphrase > unrelated

@@ -218,12 +218,6 @@ def test_the_command_suggests_what_is_in_the_predictions(
     assert main(["suggest", "--model", str(trained[0]), "--language", "ja", "hola"]) == 2
 
 
-def test_the_kept_weights_are_those_of_the_best_checkpoint(trained: tuple[Path, str]) -> None:
-    folder = trained[0]
-    kept = load_file(folder / "model.safetensors")
-    assert largest_difference(kept, weights(folder, record(folder)["best_step"])) == 0
-
-
 @pytest.mark.usefixtures("one_process")
 def test_mrs_train_with_yaml_and_command_line(
     workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -252,13 +246,6 @@ def test_mrs_train_with_yaml_and_command_line(
 
 
 # --- invariants of training
-
-
-def test_the_same_seed_gives_the_same_run(trained: tuple[Path, str], train: Callable[..., Path]) -> None:
-    folder = train("again")
-    assert largest_difference(weights(folder), weights(trained[0])) == 0
-    assert predictions(folder) == predictions(trained[0])
-    assert record(folder)["metrics"] == record(trained[0])["metrics"]
 
 
 def test_resumed_equals_uninterrupted(train: Callable[..., Path], base: Path, workplace: Path) -> None:
@@ -294,38 +281,27 @@ def test_two_ranks_equal_one_and_one_writes(train: Callable[..., Path], workplac
 # --- settings
 
 
-# Options, the plan (every share is by size unless it says so), and which words the small tokenizer knows from training.
-PLANS: dict[str, tuple[list[str], dict[str, Any], set[str]]] = {
-    "zero_shot": ([], {"train": ["en"], "validation": ["en"], "test": ["en", "es"]}, {"thanks"}),
-    "mt": ([], {"train": ["mt-es"], "validation": ["es"], "test": ["es"]}, {"gracias"}),
-}
-
-
-@pytest.mark.parametrize("setting", PLANS)
-def test_a_setting_of_the_paper_from_data_to_suggestions(setting: str, train: Callable[..., Path]) -> None:
+def test_a_setting_of_the_paper_from_data_to_suggestions(train: Callable[..., Path]) -> None:
     from tokenizers import Tokenizer
 
     from mrs_suggest.suggest.suggester import Suggester
 
-    options, plan, words = PLANS[setting]
-    folder = train(setting, "--setting", setting, *options, *SHORT)
+    folder = train("mt", "--setting", "mt", *SHORT)
     run = record(folder)
-    assert run["plan"] == {"setting": setting, "sampling_alpha": 1.0, **plan}
+    plan = {"train": ["mt-es"], "validation": ["es"], "test": ["es"]}
+    assert run["plan"] == {"setting": "mt", "sampling_alpha": 1.0, **plan}
     rows = run["data"]["rows"]
-    assert {code for code, counts in rows.items() if "train" in counts} == set(plan["train"])
-    assert {code for code, counts in rows.items() if "validation" in counts} == set(plan["validation"])
-    tested = plan["test"]
-    names = [f"predictions.{code}.tsv" for code in tested]
+    for split in ("train", "validation"):
+        assert [code for code, counts in rows.items() if split in counts] == plan[split]
     assert {name: len(found) for name, found in predictions(folder).items()} == {
-        name: rows[code]["test"] for name, code in zip(names, tested, strict=True)
+        "predictions.es.tsv": rows["es"]["test"]
     }
-    assert set(tested) <= set(Suggester.from_pretrained(folder).languages)
+    assert "es" in Suggester.from_pretrained(folder).languages
     vocabulary = Tokenizer.from_file(str(folder / "tokenizer.json")).get_vocab()
-    assert {word for word in ("thanks", "gracias") if f"▁{word}" in vocabulary} == words
-    paper = [(row["model"], row["language"]) for row in run["metrics"]["paper"]]
-    # The paper prints no figure of the zero-shot generator (section 5.2).
-    assert paper == ([] if setting == "zero_shot" else [("xdae", code) for code in tested])
-    assert f"{setting} setting (section 3.2)" in (folder / "README.md").read_text(encoding="utf-8")
+    assert "▁gracias" in vocabulary
+    assert "▁thanks" not in vocabulary
+    assert [(row["model"], row["language"]) for row in run["metrics"]["paper"]] == [("xdae", "es")]
+    assert "mt setting (section 3.2)" in (folder / "README.md").read_text(encoding="utf-8")
 
 
 # --- adapters

@@ -22,7 +22,6 @@ pytestmark = pytest.mark.integration
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 TRAINER = ROOT / "trainers" / "retrieval.py"
-CONFIGS = ROOT / "trainers" / "configs"
 SYSTEMS = ["Model", "Random", "Most frequent", "TF-IDF"]
 THINGS = cases(__file__, "THINGS")
 QUESTIONS = cases(__file__, "QUESTIONS")
@@ -255,28 +254,6 @@ def test_two_ranks_train_as_one_and_one_writes(trained: tuple[Path, str], workpl
     assert max(float((first[name] - second[name]).abs().max()) for name in first) < 1e-4
 
 
-def test_mrs_train_with_yaml_and_command_line(workplace: Path) -> None:
-    """One language, the official loss, frozen layers, pooler: from a YAML file, with the command line on top."""
-    (workplace / "run.yaml").write_text(
-        "data: data\nlanguages: [es]\nloss: sm\npooling: pooler\nfreeze_embeddings: true\nfreeze_layers: 1\n"
-        "learning_rate: 1e-4\nmax_steps: 50\neval_strategy: steps\nsave_strategy: steps\neval_steps: 2\nsave_steps: 2\n"
-        "logging_steps: 1\nper_device_train_batch_size: 8\nmax_train_examples: 40\nalpha: 0.5\n"
-        "output_dir: never\n"
-    )
-    options = ["--config", "run.yaml", "--max_steps", 2, "--output_dir", "single"]
-    done = checked(launch(BIN / "mrs", "train", "retrieval", *options, cwd=workplace))
-    folder = workplace / "single"
-    assert not (workplace / "never").exists()
-    run = record(folder)
-    expected = {"loss": "sm", "languages": ["es"], "learning_rate": 1e-4, "max_steps": 2, "freeze_layers": 1}
-    assert {key: run["arguments"][key] for key in expected} == expected
-    assert run["data"]["rows"]["es"]["train"] == 40
-    assert list(run["data"]["rows"]) == ["es"]
-    assert list(predictions(folder)) == ["predictions.es.tsv"]
-    assert "predictions.es.tsv" in done.stdout
-    assert [path.name for path in (folder / "response_index").iterdir()] == ["es"]
-
-
 # --- resuming, settings, bonus, patience, batches: the same command, called in this process
 
 
@@ -440,24 +417,3 @@ BAD_RUNS: dict[str, Any] = cases(__file__, "BAD_RUNS")
 def test_the_trainer_refuses_in_one_sentence(case: str, workplace: Path, refusal: Callable[..., str]) -> None:
     options, expected = BAD_RUNS[case]
     assert expected in refusal("retrieval", ["--data", "data", "--max_steps", 1, *options], workplace)
-
-
-FAMILIES = ("retrieval", "generation")
-YAMLS = sorted(path for family in FAMILIES for path in (CONFIGS / family).rglob("*.y*ml"))
-
-
-@pytest.mark.usefixtures("one_process")
-@pytest.mark.parametrize("path", YAMLS, ids=lambda path: path.relative_to(CONFIGS).as_posix())
-def test_every_configuration_parses(path: Path) -> None:
-    import importlib
-
-    import yaml
-
-    from mrs_suggest.common.arguments import parse_with_config
-
-    trainer = importlib.import_module(f"mrs_trainers.{path.relative_to(CONFIGS).parts[0]}")
-    parts = parse_with_config(trainer.make_parser(), ["--config", str(path)])
-    for key, value in yaml.safe_load(path.read_text(encoding="utf-8")).items():
-        found = next(getattr(part, key) for part in parts if hasattr(part, key))
-        text = getattr(found, "value", found)
-        assert text == (type(text)(value) if isinstance(text, (float, str)) else value), key

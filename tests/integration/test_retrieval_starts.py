@@ -148,7 +148,7 @@ def test_fewer_layers_with_falling_rates_and_a_resumed_run(
     assert static == "--layers: static vectors are one table without layers; leave it out."
 
 
-def test_distillation_in_a_run(base: Path, train: Train, refused: Callable[..., str], tmp_path: Path) -> None:
+def test_distillation_in_a_run(base: Path, train: Train) -> None:
     """The teacher is wider than its student, and runs before training, once."""
     student = ["--model_name_or_path", base, "--encoders", "static", "--dimension", 8]
     options = ["--model_name_or_path", base, "--pooling", "mean", "--layers", 1, "--normalize", "true"]
@@ -162,14 +162,6 @@ def test_distillation_in_a_run(base: Path, train: Train, refused: Callable[..., 
     assert arguments(plain)["distill_weight"] is None
     assert all(mine > alone for mine, alone in zip(*(curve(folder, "loss", 2) for folder in (run, plain)), strict=True))
     assert f"| `teacher` | .../{base.name} |" in (run / "README.md").read_text(encoding="utf-8")
-    resumed = tmp_path / "resumed"
-    shutil.copytree(run, resumed)
-    shutil.rmtree(resumed / "checkpoint-2")
-    (resumed / "run.json").unlink()
-    train("resumed", *options, *teaching, "--resume_from_checkpoint", "last")
-    assert all(torch.equal(value, weights(run)[name]) for name, value in weights(resumed).items())
-    taught_by_run = train("second", *options, "--teacher", run)
-    assert arguments(taught_by_run)["distill_weight"] == 1.0
 
 
 def test_sentences_without_a_reply_are_copied_from_a_teacher(base: Path, train: Train, tmp_path: Path) -> None:

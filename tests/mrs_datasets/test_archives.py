@@ -19,8 +19,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mrs_datasets.prepared import prepare as prepare_module
-from mrs_datasets.prepared.prepare import prepare
-from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.readers import archives
 from mrs_datasets.readers.archives import unpacked
 from mrs_suggest.cli.main import main
@@ -403,15 +401,6 @@ def test_a_full_disk_leaves_nothing(kind: str, refusal, monkeypatch) -> None:
 ROW = {"premise": "P.", "choice1": "A.", "choice2": "B.", "question": "cause", "label": 1, "idx": 0, "changed": False}
 VALIDATION = "xcopa-master/data/qu/val.qu.jsonl"
 XCOPA = {VALIDATION: json.dumps(ROW) + "\n", VALIDATION.replace("val", "test"): json.dumps(ROW) + "\n"}
-
-
-@pytest.mark.parametrize("kind", ["zip", "tgz"])
-def test_an_archive_gives_what_its_folder_gives(tmp_path: Path, kind: str) -> None:
-    source = tmp_path / f"x.{kind}"
-    source.write_bytes(pack(kind, [(name, text.encode()) for name, text in XCOPA.items()]))
-    prepare("xcopa", [str(source)], tmp_path / "out")
-    assert open_prepared(str(tmp_path / "out")).load("qu", "test").to_list() == [{**ROW, "question_corrected": "cause"}]
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["README.md", "data", "report.json"]
 
 
 @pytest.mark.parametrize(

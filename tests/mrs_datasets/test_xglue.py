@@ -159,15 +159,6 @@ def test_a_source_without_xglue_is_refused(tmp_path: Path, write_tree: WriteTree
     assert not (tmp_path / "out").exists()
 
 
-def test_an_archive_is_unpacked_and_its_errors_name_it(tmp_path: Path, pack: Callable[..., Path]) -> None:
-    files = {f"xglue_full_dataset/{name}": text for name, text in FILES.items()}
-    prepare("xglue", [str(pack(tmp_path / "good.tgz", files))], tmp_path / "out")
-    assert open_prepared(str(tmp_path / "out")).load("ner-en", "train").to_list() == ROWS["ner-en", "train"]
-    broken = pack(tmp_path / "broken.tgz", {**files, "xglue_full_dataset/XNLI/de.dev": "p\th\n"})
-    with pytest.raises(InputError, match=r"broken\.tgz/xglue_full_dataset/XNLI/de\.dev, line 1: expected 3 columns"):
-        prepare("xglue", [str(broken)], tmp_path / "again")
-
-
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedData:
     folder = tmp_path_factory.mktemp("xglue")

@@ -1,4 +1,4 @@
-"""The number of examples that a difference needs, by the formula, by message, and by simulation."""
+"""The number of examples that a difference needs, by the formula and by message."""
 
 import math
 
@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 
 from mrs_metrics.power import detectable_difference
-from mrs_metrics.significance import permutation_test
-
-DRAWS = 400
 
 
 def test_the_formula_by_hand() -> None:
@@ -36,24 +33,3 @@ def test_the_smallest_difference_is_the_one_that_needs_as_many() -> None:
     least, _ = detectable_difference(values)
     assert least is not None
     assert detectable_difference(values, target=least * (1 + 1e-9))[1] == 200
-
-
-def drawn(generator: np.random.Generator, n: int, difference: float) -> tuple[np.ndarray, np.ndarray]:
-    """Differences of n messages of 1 to 4 rows, alike within a message, and the message of each row."""
-    units = np.repeat(np.arange(n), generator.integers(1, 5, n))
-    shared = generator.normal(0, 0.2, n)
-    return difference + shared[units] + generator.normal(0, 0.2, len(units)), units
-
-
-def test_the_number_of_messages_has_80_percent_power() -> None:
-    """The share of rejections is .8, with a standard error of .02."""
-    generator = np.random.default_rng(17)
-    values, units = drawn(generator, 20_000, 0.0)
-    _, needed = detectable_difference(values, units.tolist(), target=0.06)
-    assert needed is not None
-    rejected = 0
-    for _ in range(DRAWS):
-        values, units = drawn(generator, needed, 0.06)
-        p = permutation_test(values, np.zeros(len(values)), samples=999, units=units.tolist())
-        rejected += p < 0.05
-    assert rejected / DRAWS == pytest.approx(0.8, abs=2 * math.sqrt(0.8 * 0.2 / DRAWS))

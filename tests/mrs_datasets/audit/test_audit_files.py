@@ -141,18 +141,6 @@ def test_agreement_majority_and_differences(data: InMemory, tmp_path: Path) -> N
     assert "kappa:fleiss" in found["signature"]
 
 
-def test_what_spreadsheet_programs_do_to_a_sheet(data: InMemory, tmp_path: Path) -> None:
-    answered(data, tmp_path / "out")
-    expected = figures(tmp_path / "out")
-    path = sheet_of(tmp_path / "out")
-    rows = sorted(load(path), key=lambda row: -int(row["item"]))
-    for row in rows:
-        row.update(toxic=row["toxic"].upper() + " ", message=restored(row["message"]), own="x")
-    save(path, [*rows, dict.fromkeys(rows[0], "")], delimiter=";", lineterminator="\n")
-    path.rename(path.with_name("annotator-1 (2).csv"))
-    assert figures(tmp_path / "out") == expected
-
-
 @settings(max_examples=30)
 @given(
     place=st.floats(0, 1), length=st.integers(0, 30), other=st.binary(max_size=12) | st.text(max_size=6).map(str.encode)

@@ -10,6 +10,7 @@ import yaml
 
 from mrs_suggest.common.arguments import parse_with_config
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.training.generation.training import METRICS
 from tests.cases import cases
 
 CONFIGS = Path(__file__).resolve().parents[3] / "trainers" / "configs"
@@ -28,6 +29,8 @@ def read(folder: str, name: str) -> tuple[Any, Any]:
         from mrs_suggest.training.text_generation.tasks import task_of
 
         sound(task_of(options.task), options, training)
+    elif function == "sound_reply":
+        sound(options, training, METRICS)
     else:
         sound(options, training)
     return options, training

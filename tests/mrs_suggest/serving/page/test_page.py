@@ -2,7 +2,6 @@
 
 import ast
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,8 +9,7 @@ import pytest
 import yaml
 
 from mrs_suggest.cli.main import run_verb
-from mrs_suggest.common.errors import InputError, MissingExtraError
-from mrs_suggest.serving.page import page
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.serving.page.page import PageAnswer, answer_message, status_text, table_html
 from mrs_suggest.serving.page.page_space import space_files
 from mrs_suggest.suggest.answering import ServedModel, Suggestion
@@ -69,12 +67,6 @@ def test_texts_of_a_model_are_shown_as_texts() -> None:
     assert "<td>+0.50</td>" in shown
     assert "votes" not in shown  # it says nothing
     assert table_html(PageAnswer("en", [], [], "x", 1.0)) == ""
-
-
-def test_without_gradio_the_extra_is_named(echo: Suggester, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "gradio", None)
-    with pytest.raises(MissingExtraError, match=r"pip install '\.\[demo\]'"):
-        page.make_page({"echo": echo})
 
 
 def test_wrong_arguments_are_refused() -> None:

@@ -22,14 +22,14 @@ from tests.audit_sheets import in_memory
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run in two languages, with what stays at home."""
+    """A finished run in one language, with what stays at home."""
     folder = tmp_path_factory.mktemp("shrink") / "run"
     shutil.copytree(read_baselines()["everyday-retriever"].folder, folder)
     for path in [*folder.glob("response_index/*"), *folder.glob("ranker/*.safetensors")]:
-        if path.stem not in ("en", "es"):
+        if path.stem != "es":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     facts = json.loads((folder / "ranker/ranker.json").read_text(encoding="utf-8"))
-    facts["weights"] = {code: facts["weights"][code] for code in ("en", "es")}
+    facts["weights"] = {"es": facts["weights"]["es"]}
     (folder / "ranker/ranker.json").write_text(json.dumps(facts), encoding="utf-8")
     for path in folder.rglob("*.safetensors"):
         tensors = {k: t.float() if t.is_floating_point() else t for k, t in load_file(path).items()}
@@ -39,12 +39,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     record.pop("weights", None)
     record.pop("files", None)  # they are other files now
-    record["metrics"]["signatures"] = {code: record["metrics"]["signatures"][code] for code in ("en", "es")}
-    record["data"]["rows"] = {code: record["data"]["rows"][code] for code in ("en", "es")}
+    record["metrics"]["signatures"] = {"es": record["metrics"]["signatures"]["es"]}
+    record["data"]["rows"] = {"es": record["data"]["rows"]["es"]}
     (folder / "run.json").write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     (folder / "README.md").write_text(model_card(record), encoding="utf-8")
-    for code, texts in {"en": ["Are you there?", "Thanks!"], "es": ["¿Vienes?", "Gracias", "Hola"]}.items():
-        write_predictions(folder / f"predictions.{code}.tsv", [Prediction(text, "x", ("y",)) for text in texts])
+    texts = ("¿Vienes?", "Gracias", "Hola", "¿Estás ahí?", "¡Buenas noches!")
+    write_predictions(folder / "predictions.es.tsv", [Prediction(text, "x", ("y",)) for text in texts])
     (folder / "checkpoint-3").mkdir()
     (folder / "checkpoint-3" / "optimizer.pt").write_bytes(b"0" * 1000)
     (folder / "curves.png").write_bytes(b"png")
@@ -67,7 +67,7 @@ def test_a_small_copy_answers_alike(run: Path, tmp_path: Path, capsys: pytest.Ca
     assert size(out) < 0.55 * size(run)
     before = {path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file()}
     after = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
-    left = {"checkpoint-3/optimizer.pt", "curves.png", "predictions.en.tsv", "predictions.es.tsv"}
+    left = {"checkpoint-3/optimizer.pt", "curves.png", "predictions.es.tsv"}
     assert before - after == left
     assert after <= before
     for path in out.rglob("*.safetensors"):
@@ -129,9 +129,9 @@ def test_what_ships_remembers_all_splits(run: Path, tmp_path: Path, monkeypatch:
     shrink(run, tmp_path / "small", data="mrs-zeppelin")
     small = Suggester.from_pretrained(tmp_path / "small", guard=False)
     before = Suggester.from_pretrained(run, guard=False)
-    assert small(message, "en").replies[0] == reply
-    assert reply not in before(message, "en", k=50).replies
+    assert small(message, "es").replies[0] == reply
+    assert reply not in before(message, "es", k=50).replies
     assert isinstance(small.model, RetrievalSuggester)
-    assert len(small.model.indexes["en"].replies) == len(model.indexes["en"].replies) + 1
-    assert small.model.rankers["en"].settings == model.rankers["en"].settings, "weights stay those of the run"
+    assert len(small.model.indexes["es"].replies) == len(model.indexes["es"].replies) + 1
+    assert small.model.rankers["es"].settings == model.rankers["es"].settings, "weights stay those of the run"
     assert "all splits of mrs-zeppelin" in (tmp_path / "small" / "README.md").read_text(encoding="utf-8")

@@ -443,17 +443,6 @@ def test_tokenizers_that_do_not_fit(tmp_path: Path, write: Write, xlmr: Path) ->
     refused(tmp_path, path, "--tokenizer", "cannot load", tokenizer=str(broken))
 
 
-def test_what_stands_there_is_kept_unless_overwritten(tmp_path: Path, write: Write) -> None:
-    path, out = write(), tmp_path / "out"
-    convert_unicoder(path, out)
-    before = (out / "model.safetensors").read_bytes()
-    refused(tmp_path, path, "exists already", "--overwrite", out=out)
-    refused(tmp_path, write({"x": torch.ones(1)}, name="bad.pt"), "missing", out=out, overwrite=True)
-    assert (out / "model.safetensors").read_bytes() == before
-    convert_unicoder(write(fairseq_state(seed=5), name="new.pt"), out, overwrite=True)
-    assert (out / "model.safetensors").read_bytes() != before
-
-
 def test_an_input_inside_the_output_is_not_replaced(tmp_path: Path, write: Write, xlmr: Path) -> None:
     out = convert_unicoder(write(), tmp_path / "out")
     shutil.move(tmp_path / "checkpoint.pt", out / "checkpoint.pt")
