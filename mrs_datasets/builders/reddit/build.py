@@ -79,8 +79,7 @@ def build(
         say(f"resuming with different {work.changed}: dependent stages are rebuilt, the rest is reused")
     about = {"language_model": model, "profile": settings.profile, "departures": settings.departures()}
     running = Build(plan, settings, language_model, work, Funnel(about), say, strict)
-    written: Location = work.scratch / WRITTEN if passes else out
-    replacing = overwrite or bool(passes)
+    place: Location = work.scratch / WRITTEN if passes else out
     seconds: dict[str, float] = {}
     with work.kept_after_errors():
         with nullcontext(engine) if engine is not None else Workers(plan.workers) as used:
@@ -93,10 +92,10 @@ def build(
                 with timed(seconds, duplicates.STAGE):
                     codes = duplicates.find_duplicates(running, buckets, outcomes, used)
             with timed(seconds, write.STAGE):
-                report = write.write_data_set(running, buckets, outcomes, codes, used, written, replacing)
+                report = write.write_data_set(running, buckets, outcomes, codes, used, place, overwrite or bool(passes))
         if passes:
             with timed(seconds, PASSES):
-                report = dict(apply_passes(open_prepared(str(written)), passes, out, work, cache, overwrite))
+                report = dict(apply_passes(open_prepared(str(place)), passes, out, work, cache, overwrite))
     work.remove()
     remove_leftovers(out, "partial", "old")
     say(f"seconds: {', '.join(f'{stage} {spent:,.0f}' for stage, spent in seconds.items())}")
