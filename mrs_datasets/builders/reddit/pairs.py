@@ -302,15 +302,15 @@ def _matched_rows(
     parents = comments["parent_id"].combine_chunks()
     posts = pc.starts_with(parents, POST_PREFIX).to_numpy(zero_copy_only=False)
     replies = np.flatnonzero(pc.starts_with(parents, COMMENT_PREFIX).to_numpy(zero_copy_only=False))
-    parents, links = parents.take(pa.array(replies)), np.append(links, links[replies]).astype(np.uint64)
+    parents, threads = parents.take(pa.array(replies)), np.append(links, links[replies]).astype(np.uint64)
     ids = pc.binary_join_element_wise(COMMENT_PREFIX, comments["id"].combine_chunks(), "")
     names = pa.concat_arrays([ids, parents])  # of all comments, then of those that replies answer
-    first = _first_rows(mix(links) ^ np.append(hashes, stable_hashes(parents, len(COMMENT_PREFIX))), read)
+    first = _first_rows(mix(threads) ^ np.append(hashes, stable_hashes(parents, len(COMMENT_PREFIX))), read)
     found = np.flatnonzero((first < read) & (first != np.arange(len(first))))
-    same = links[found] == links[first[found]]
+    same = threads[found] == threads[first[found]]
     if not same.all() or names.take(pa.array(found)) != names.take(pa.array(first[found])):
         numbers = names.dictionary_encode().indices.to_numpy().astype(np.uint64)
-        first = _first_rows(links * np.uint64(len(names)) + numbers, read)
+        first = _first_rows(threads * np.uint64(len(names)) + numbers, read)
     once = first[:read] == np.arange(read)
     rows = np.stack([first[read:], replies])
     rows = rows[:, once[replies] & (rows[0] < read)]
