@@ -142,7 +142,7 @@ class Source(Generic[Item]):
     def _stamp(self) -> str:
         """The names, sizes and times of the files that are read, or the commit of a data set on the hub."""
         where, revision = self.resolved
-        path = Path(where)
+        path: Path = Path(where)
         files = self.files() or [path / "README.md", *path.glob("data/*/*")]
         here = sorted({file.resolve() for file in files if file.is_file()})
         facts = [(str(file), (stat := file.stat()).st_size, stat.st_mtime_ns) for file in here]

@@ -34,7 +34,7 @@ class Part(NamedTuple):
     file: str
     begin: int
     size: int
-    count: int
+    lines: int
     digest: str
 
 
@@ -56,7 +56,7 @@ class Streamed(Generic[Item]):
     digest: str
 
     def __len__(self) -> int:
-        return sum(part.count for part in self.parts)
+        return sum(part.lines for part in self.parts)
 
     def __iter__(self) -> Iterator[Item]:
         return chain.from_iterable(map(self.part, self.parts))
@@ -98,7 +98,7 @@ class TextData(Splits[str]):
 
     def texts(self) -> Iterator[str]:
         """All training sentences, those of translations among them."""
-        for items in chain(self.train.values(), self.pairs.train.values()):
+        for items in chain(*(one.by_name()["train"].values() for one in (self, self.pairs))):
             for item in items:
                 yield from _sides(item)
 
@@ -215,7 +215,7 @@ def _kept(text: Streamed[Any], language: str, most: int | None, seed: int, file:
         lines = (line for _, _, line in sorted(sample, key=itemgetter(1)))
         return [_written(0, some, file) for some in in_batches(lines, LINES)]
     first, *others = text.parts
-    return [*text.parts] if others else [first._replace(count=sum(1 for _ in text))]
+    return [*text.parts] if others else [first._replace(lines=sum(1 for _ in text))]
 
 
 def _read(
@@ -244,7 +244,7 @@ def _read(
         draws = not validation and most and language in wanted and language not in found["validation"]
         first, batches = len(own), _once(source, number, reading, copied, own)
         kept = drawn(batches, most if draws else 0, EVALUATION_SEED)
-        note(source, "train", size := sum(part.count for part in own[first:]))
+        note(source, "train", size := sum(part.lines for part in own[first:]))
         if draws:
             chosen = sorted(kept[: size // MOST_HELD_OUT], key=itemgetter(1))
             found["validation"][language] = list(source.lines(Path(), ((place, line) for _, place, line in chosen)))
