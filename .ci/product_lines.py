@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-LIMIT = 76_000
+LIMIT = 76_450
 ROOT = Path(__file__).resolve().parents[1]
 
 
