@@ -189,6 +189,9 @@ def test_a_guard_learns_from_further_sentences(
     assert more != plain
     assert mrs_here("models", "guard", run, "--text", f"en={text}")[0] == 0
     assert (run / "guard" / "space.safetensors").read_bytes() == more, "the sample is seeded"
-    assert mrs_here("models", "guard", run)[0] == 0
+    code, _, said = mrs_here("models", "guard", run)
+    assert (code, "note: the guard had learned from --text" in said) == (0, True)
     assert record(run)["guard_text"] == []
     assert "everyday sentences" not in (run / "README.md").read_text(encoding="utf-8")
+    code, _, said = mrs_here("models", "guard", run, "--text", f"fi={text}")
+    assert (code, "the model has no replies in fi" in said) == (2, True)

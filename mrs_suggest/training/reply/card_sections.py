@@ -26,12 +26,12 @@ _CORPORA = {
 
 def guard_paragraph(record: Record) -> str:
     """A paragraph on the guard, with its figures if `run.json` has them."""
-    guard, told = record.get("guard"), TEXTS["guard"]
+    guard, told = record.get("guard"), ""
     if text := record.get("guard_text"):
         sources = ", ".join(f"{count:,} {language} ({source})" for language, source, count in text)
-        told += f" The guard also learned from everyday sentences: {sources}."
+        told = f"\n\nThe guard also learned from everyday sentences: {sources}."
     if guard is None:
-        return f"{told} {TEXTS['guard_unmeasured']}"
+        return f"{TEXTS['guard']} {TEXTS['guard_unmeasured']}{told}"
     languages = guard["languages"]
     rows = [_row(code, figures) for code, figures in languages.items()]
     total = {key: sum(figures[key] for figures in languages.values()) for key in next(iter(languages.values()))}
@@ -40,7 +40,7 @@ def guard_paragraph(record: Record) -> str:
         [*rows, _row("all", total)],
     )
     measured = TEXTS["guard_measured"].format(half=TEXTS["guard_halves"][guard["half"]])
-    return f"{told} {measured}\n\n{table}"
+    return f"{TEXTS['guard']} {measured}\n\n{table}{told}"
 
 
 def _row(name: str, figures: dict[str, int]) -> list[str]:

@@ -229,8 +229,7 @@ def with_reply_ids(pairs: Dataset) -> Dataset:
 
 def texts_to_copy(data: RunData, copies: int, seed: int) -> list[Dataset]:
     """What a student of a teacher's vectors learns: the training sources, each followed by texts without a reply, and
-    by perturbed versions of all its texts; then the sentences of `more_text`, of each two one as a message and one as a
-    reply.
+    by perturbed versions of all its texts; then the sentences of `more_text`, alternately as messages and replies.
 
     Texts without a reply stand for their own: replies, which are what people write, too, and the guard's examples, so
     that the guard of the trained model knows grave messages.

@@ -1,8 +1,10 @@
 """The guard of a run: fitted to its encoder's vectors of sensitive messages, and measured on a sheet of hard ones."""
 
 import csv
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
@@ -72,10 +74,11 @@ def situation_messages(language: str, splits: Sequence[str]) -> list[str]:
     return [text for one in found for text in one.messages if one.split(text) in splits]
 
 
-def _drawn(source: TextSource) -> tuple[TextSource, list[str]]:
-    """A source with its sentences, or a seeded sample of them."""
+def _drawn(data: GuardData, source: TextSource) -> list[str]:
+    """A seeded sample of a source's sentences, without those that the word lists find sensitive."""
     found = list(dict.fromkeys(source.items(Reading())))
-    return source, Random(0).sample(found, min(SENTENCES, len(found)))
+    drawn = Random(0).sample(found, min(SENTENCES, len(found)))
+    return _without_sensitive(data, [(source.language, text) for text in drawn])
 
 
 def _without_sensitive(data: GuardData, texts: Iterable[tuple[str, str]]) -> list[str]:
@@ -190,10 +193,18 @@ def update_guard(
         def encode(texts: list[str]) -> Any:
             return suggester.model.message_vectors(texts)
 
-        sentences = [_drawn(TextSource.parse(value, "--text")) for value in text]
-        learned = _without_sensitive(data, [(source.language, one) for source, some in sentences for one in some])
-        fit_guard(encode, data, suggester.languages, sentences=learned).save(run)
-        record["guard_text"] = [[source.language, source.name(), len(some)] for source, some in sentences]
+        sources = [TextSource.parse(value, "--text") for value in text]
+        for source in sources:
+            if source.language not in suggester.languages:
+                known = " ".join(suggester.languages)
+                raise InputError(f"{source}: the model has no replies in {source.language}, but in {known}.")
+        sentences = [_drawn(data, source) for source in sources]
+        fit_guard(encode, data, suggester.languages, sentences=list(chain(*sentences))).save(run)
+        if record.get("guard_text") and not text:
+            print("note: the guard had learned from --text, which this fit leaves out; pass it again.", file=sys.stderr)
+        record["guard_text"] = [
+            [source.language, source.name(), len(some)] for source, some in zip(sources, sentences, strict=True)
+        ]
     elif text:
         raise InputError(f"--text: {run} has no encoder, so that its guard is the word lists alone; leave it out.")
     figures = {}
