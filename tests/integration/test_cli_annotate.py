@@ -137,8 +137,8 @@ def test_different_files_are_refused(run: Callable[..., Result], files: tuple[Pa
     assert "cannot read" in refused(run("make", a, tmp_path / "nowhere.tsv", "--out", out))
     assert "--examples 13" in refused(run("make", a, b, "--out", out, "--examples", 13))
     for option in ("--examples", "--annotators"):
-        assert f"{option} 0" in refused(run("make", a, b, "--out", out, option, 0))
-    assert "--seed -1" in refused(run("make", a, b, "--out", out, "--seed", -1))
+        assert f"{option}: expected 1 or more, found 0." in refused(run("make", a, b, "--out", out, option, 0))
+    assert "--seed: expected 0 or more, found -1." in refused(run("make", a, b, "--out", out, "--seed", -1))
     assert not out.exists()
 
 

@@ -1,9 +1,9 @@
 """The synthetic dumps: what their manifest says is what the stages find."""
 
-import argparse
 import json
 import statistics
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ import zstandard
 
 from mrs_datasets.builders.reddit.read import ReadCounts, read_comments
 from mrs_datasets.synthetic.dumps import write_dumps
-from mrs_suggest.cli.data import synth as data_synth
 from mrs_suggest.common.errors import InputError
 from tests.cases import cases
 
@@ -55,15 +54,10 @@ def test_options_that_cannot_be_are_one_sentence(tmp_path: Path, change: dict[st
     assert not any(tmp_path.iterdir())
 
 
-def test_the_command_writes_the_folder_and_says_what_is_in_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    parser = argparse.ArgumentParser()
-    data_synth.make_parser(parser)
+def test_the_command_writes_the_folder_and_says_what_is_in_it(tmp_path: Path, mrs_here: Callable[..., Any]) -> None:
     line = f"--out {tmp_path}/out --months 2018-02 2018-01 --comments 200 --seed 4 --window 20"
-    options = parser.parse_args(line.split())
-    options.run(options)
-    printed = capsys.readouterr().out
+    code, printed, _ = mrs_here("data", "synth", *line.split())
+    assert code == 0
     assert "RC_2018-01.zst  200 lines" in printed
     assert "paper: " in printed
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))

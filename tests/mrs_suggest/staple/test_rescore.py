@@ -74,7 +74,7 @@ def test_what_cannot_be_is_one_sentence(
     cases: list[tuple[str, tuple[object, ...], str]] = [
         ("rescore", (tmp_path / "b.pq", "--with", staple_run), "the hypotheses have log_prob_one already"),
         ("rescore", (found, "--with", spanish), "knows es, and the hypotheses are in pt"),
-        ("rescore", (found, "--with", staple_run, "--batch_size", 0), "--batch_size 0"),
+        ("rescore", (found, "--with", staple_run, "--batch_size", 0), "--batch_size: expected 1 or more, found 0."),
         ("pairs", (found, "--top", 0), "--top 0"),
         ("pairs", (tmp_path / "none.pq",), "no such file"),
     ]

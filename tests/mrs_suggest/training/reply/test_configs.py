@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.common.text.languages import LANGUAGES
 from mrs_suggest.evaluation.paper_results import paper_rows
@@ -63,12 +64,18 @@ def test_a_file_plans_the_cells_it_is_for_with_their_figures(run: str) -> None:
 
 def test_a_bare_command_trains_the_quickstart(monkeypatch: pytest.MonkeyPatch) -> None:
     """The baseline that ships, further; any option leaves the file out."""
+    from mrs_suggest.training import options as command
     from mrs_trainers import retrieval
 
-    seen: list[Any] = []
-    monkeypatch.setattr(retrieval, "run", lambda options, training: seen.append((options, training)))
+    seen, parse = list[Any](), command.parse_with_config
+
+    def parse_and_stop(*given: Any) -> Any:
+        seen.append(parse(*given))
+        raise InputError("parsed")
+
+    monkeypatch.setattr(command, "parse_with_config", parse_and_stop)
     monkeypatch.setattr("sys.argv", ["retrieval.py"])
-    assert retrieval.main() == retrieval.main([]) == retrieval.main(["--seed", "7"]) == 0
+    assert retrieval.main() == retrieval.main([]) == retrieval.main(["--seed", "7"]) == 2
     for options, training in seen[:2]:
         assert options.model_name_or_path in read_baselines()
         assert options.ranker

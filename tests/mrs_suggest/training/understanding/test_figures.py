@@ -78,7 +78,9 @@ def test_the_files_of_predictions_give_the_same_figures(tasks_folder: Path, tmp_
     for name, of in parts.items():
         for code, part in of.items():
             predictions.setdefault(name, {})[code] = guessed(part, draw)
-            write_predictions(predictions_path(tmp_path / "own", name, code), part, predictions[name][code])
+            path = predictions_path(tmp_path / "own", name, code)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_predictions(path, part, predictions[name][code])
             write_gold(tmp_path / "gold", part)
     found = figures_of(predictions, parts)
     for name, of in parts.items():
@@ -102,6 +104,7 @@ def test_hidden_answers_have_predictions_and_no_figures(tasks_folder: Path, tmp_
     hidden = Part(part.task, "de", {name: values for name, values in part.columns.items() if name != "label"})
     found = figures_of({"XNLI": {"de": ["neutral"] * len(part)}}, {"XNLI": {"de": hidden}})
     assert found == {"tasks": {}, "averages": {}, "hidden": {"XNLI": ["de"]}}
+    (tmp_path / "x").mkdir()
     write_predictions(tmp_path / "x" / "de.prediction", hidden, ["neutral"] * len(part))
     assert (tmp_path / "x" / "de.prediction").read_text(encoding="utf-8") == "neutral\n" * len(part)
 
