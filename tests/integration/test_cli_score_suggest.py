@@ -265,4 +265,5 @@ def test_refusals_of_suggest(run: Command, model: Path, tmp_path: Path) -> None:
     assert "a message is empty" in refused(run("suggest", "--model", model, "--language", "en", " "))
     assert "either messages" in refused(run("suggest", "--model", model, "--language", "en"))
     assert "either messages" in refused(run("suggest", "--model", model, "--language", "en", "--interactive", "hi"))
-    assert "--count: expected 1 or more, found 0." in refused(run("suggest", "--model", model, "--language", "en", "--count", 0, "hi"))
+    too_few = refused(run("suggest", "--model", model, "--language", "en", "--count", 0, "hi"))
+    assert "--count: expected 1 or more, found 0." in too_few

@@ -64,8 +64,9 @@ def test_a_file_plans_the_cells_it_is_for_with_their_figures(run: str) -> None:
 
 def test_a_bare_command_trains_the_quickstart(monkeypatch: pytest.MonkeyPatch) -> None:
     """The baseline that ships, further; any option leaves the file out."""
-    from mrs_suggest.training import options as command
     from mrs_trainers import retrieval
+
+    from mrs_suggest.training import options as command
 
     seen, parse = list[Any](), command.parse_with_config
 
