@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
-from itertools import chain, count, zip_longest
+from itertools import chain, count, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +122,8 @@ class TextSampler(PairSampler):
             which = np.repeat(np.arange(len(rows), dtype=np.uint16), counts)
             draw.shuffle(which)
             return self._steps((next(rows[number]) for number in which), draw)
-        own = [self._steps(one, draw) for one in rows]
+        counted = (islice(one, int(quota) * self._step) for one, quota in zip(rows, self._quotas, strict=True))
+        own = [self._steps(one, draw) for one in counted]
         return (next(own[number]) for number in draw.permutation(np.repeat(np.arange(len(own)), self._quotas)))
 
     def _steps(self, rows: Iterable[np.int64], draw: np.random.Generator) -> Iterator[NDArray[np.int64]]:

@@ -137,6 +137,19 @@ def test_an_epoch_is_about_all_rows_and_starts_with_few_parts(cache: Path, tmp_p
     assert lengths == [len(row) for row in every[:50]]
 
 
+@pytest.mark.parametrize("window", [0, 3, 50])
+def test_an_epoch_has_every_row_once_however_small_a_text_is(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int
+) -> None:
+    monkeypatch.setattr(texts, "BLOCK", 1 << 20)
+    rows = rows_of(read(tmp_path, "ht", "en", held_out=0))
+    sampler = TextSampler(rows, 10, lengths=True, window=window, seed=1)
+    for epoch in range(2):
+        sampler.set_epoch(epoch)
+        numbers = [number for batch in sampler for number in batch]
+        assert len(numbers) == len(set(numbers)) == 700 + 150
+
+
 def test_objectives_take_turns_without_reading_ahead(cache: Path, tmp_path: Path) -> None:
     data = read(tmp_path, "ht", "en", held_out=0)
     both = [rows_of(data, pack=pack) for pack in (True, False)]
