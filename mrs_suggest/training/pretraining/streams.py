@@ -47,7 +47,7 @@ class TextRows(Dataset[dict[str, Any]]):
         seed: of the order of the parts.
 
     Attributes:
-        size: number of rows, and `notes` about them: of a text of several parts, estimated from the first one.
+        size: number of rows, and `notes` about them: of a text of several parts, estimated from the largest one.
         shared: what each row has in addition to its ids.
 
     Raises:
@@ -58,10 +58,11 @@ class TextRows(Dataset[dict[str, Any]]):
         self._texts, self._encode, self._seed, self.parts = texts, encode, seed, len(texts.parts)
         self._key, self.shared = f"{_settings(encode)} {texts.digest}", dict[str, Any]()
         self._open: dict[int, TokenRows] = {}
-        first = next((part for part in chain.from_iterable(self.groups(0, 0)) if len(self.part(part))), None)
-        if first is None:
+        by_size = sorted(range(self.parts), key=lambda number: -texts.parts[number].size)
+        self._first = next((number for number in by_size if len(self.part(number))), -1)
+        if self._first < 0:
             raise InputError(f"{where}: the tokenizer knows no piece of this text; start from another encoder.")
-        scale, found = sum(part.size for part in texts.parts) / texts.parts[first].size, self.part(first)
+        scale, found = sum(part.size for part in texts.parts) / texts.parts[self._first].size, self.part(self._first)
         self.size = round(scale * len(found))
         self.notes = {name: round(scale * number) for name, number in found.notes.items()}
 
@@ -88,8 +89,11 @@ class TextRows(Dataset[dict[str, Any]]):
         return self._open.setdefault(number, rows)
 
     def groups(self, epoch: int, number: int) -> list[NDArray[np.int64]]:
-        """The parts of a pass, in groups whose rows are shuffled; the first are small, so that training begins soon."""
+        """The parts of a pass, in groups whose rows are shuffled; the first are small, so that training begins soon,
+        that of the run with the part whose rows are known already."""
         order = np.random.default_rng([self._seed, epoch, number]).permutation(self.parts)
+        if not epoch + number:
+            order = np.array([self._first, *order[order != self._first]])
         ends = np.cumsum([min(1 << n, GROUP) for n in range(self.parts)])
         return np.split(order, ends[ends < self.parts])
 

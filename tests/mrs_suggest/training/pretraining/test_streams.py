@@ -150,6 +150,19 @@ def test_an_epoch_has_every_row_once_however_small_a_text_is(
         assert len(numbers) == len(set(numbers)) == 700 + 150
 
 
+def test_a_tiny_part_does_not_tell_how_many_rows_there_are(cache: Path, tmp_path: Path) -> None:
+    sources = [TextSource.parse(f"ht={tmp_path}/{name}.txt", "--text") for name in ("ht", "long")]
+    (tmp_path / "long.txt").write_text("a1 a2 a3 a4 " * 9 + "\n", encoding="utf-8")
+    data = read_texts([sources, (), ()], Reading(), 0)
+    tiny = len(data.train["ht"].parts) - 1
+    seeds = [seed for seed in range(300) if np.random.default_rng([seed, 0, 0]).permutation(tiny + 1)[0] == tiny][:2]
+    found = [rows_of(data, seed=seed)[0] for seed in (1, *seeds)]
+    assert len({text.size for text in found}) == 1
+    assert abs(found[0].size - 701) < 70
+    assert {int(text.groups(0, 0)[0][0]) for text in found} != {tiny}
+    assert all(sorted(np.concatenate(text.groups(0, 0))) == list(range(tiny + 1)) for text in found)
+
+
 def test_objectives_take_turns_without_reading_ahead(cache: Path, tmp_path: Path) -> None:
     data = read(tmp_path, "ht", "en", held_out=0)
     both = [rows_of(data, pack=pack) for pack in (True, False)]
