@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain, compress, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, Generic, NamedTuple
@@ -211,8 +211,9 @@ def _kept(text: Streamed[Any], language: str, most: int | None, seed: int, file:
         option = "parallel" if languages_of(language) else "text"
         raise InputError(f"--{option} {language}: every {what} is held out too; pass text that is not.")
     if most is not None and most < len(text):
-        sample = drawn(in_batches(map(_line, text), LINES), most, seed)
-        lines = (line for _, _, line in sorted(sample, key=itemgetter(1)))
+        chosen = np.zeros(sum(1 for _ in text), bool)
+        chosen[np.random.default_rng(seed).permutation(len(chosen))[:most]] = True
+        lines = map(_line, compress(text, chosen))
         return [_written(0, some, file) for some in in_batches(lines, LINES)]
     first, *others = text.parts
     return [*text.parts] if others else [first._replace(lines=sum(1 for _ in text))]
