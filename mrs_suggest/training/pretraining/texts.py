@@ -24,6 +24,7 @@ MOST_HELD_OUT = 10  # at most one sentence in this many is held out of a text (o
 BLOCK = 4 << 20  # bytes of text whose rows are written together: a second or two of work
 LINES = 25_000  # lines of copied text, which are about as much
 PACKED = (".gz", ".xz", ".zst", ".parquet")
+COPIED, SAMPLE = "copied.txt", "sample.txt"  # all of the sources that are copied, and what `most` leaves of texts
 FACTS, HELD_OUT, KINDS = "facts.json", ("validation", "test"), (TextSource, PairSource)
 
 
@@ -169,13 +170,14 @@ def read_texts(
     def write(folder: Path) -> None:
         record: list[Record] = []
         found: list[Record] = []
-        with (folder / "copied.txt").open("wb") as copied:
+        with (folder / COPIED).open("wb") as copied, (folder / SAMPLE).open("wb") as sample:
             for paired, kind in zip((False, True), kinds, strict=True):
                 names = [name for name in validated if bool(languages_of(name)) is paired]
                 found.append(_read(kind, names, held_out, reading, record, copied))
             for kind, facts in zip(kinds, found, strict=True):
                 for language, text in _streamed(kind, facts, found, folder).items():
-                    facts["train"][language] = _kept(text, language, most, seed, copied)
+                    facts["train"][language] = _kept(text, language, most, seed, sample)
+        (folder / (SAMPLE if most is None else COPIED)).unlink()  # it is not read again
         (folder / FACTS).write_text(json.dumps([record, found]), encoding="utf-8")
 
     stamps = [[source.stamp for source in part] for part in parts]
@@ -205,12 +207,12 @@ def _streamed(kind: Any, facts: Record, found: Sequence[Record], folder: Path) -
 
 
 def _kept(text: Streamed[Any], language: str, most: int | None, seed: int, file: IO[bytes]) -> list[Part]:
-    """The parts to train on: of a text of more than `most` items, those of a sample, which is written to `file`."""
+    """The parts to train on; with `most`, a sample that is written to `file`, unless a small text is read where it is."""
     if next(iter(text), None) is None:
         what = "pair has a sentence that" if languages_of(language) else "sentence"
         option = "parallel" if languages_of(language) else "text"
         raise InputError(f"--{option} {language}: every {what} is held out too; pass text that is not.")
-    if most is not None and most < len(text):
+    if most is not None and (most < len(text) or any(part.file == COPIED for part in text.parts)):
         chosen = np.zeros(sum(1 for _ in text), bool)
         chosen[np.random.default_rng(seed).permutation(len(chosen))[:most]] = True
         lines = map(_line, compress(text, chosen))

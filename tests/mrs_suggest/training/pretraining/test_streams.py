@@ -70,6 +70,9 @@ def test_large_files_are_read_where_they_are_and_others_are_copied(cache: Path, 
     assert [source["sentences"] for source in data.sources] == [*LANGUAGES.values()]
     sample = read(tmp_path, "ht", most=50, seed=3).train["ht"]
     assert len(sample) == len(set(sample) & {f"a{n % 40} a{n % 7} ht {n}" for n in range(700)}) == 50
+    few = read(tmp_path, *LANGUAGES, validated=["ht"], most=50)
+    assert sorted(few.train["qu"]) == ["a0 a0 qu 0", "a1 a1 qu 1", "a2 a2 qu 2"]
+    assert not [path for path in cache.glob("*/copied.txt") if path.parent != facts], "only the sample is kept"
     (tmp_path / "ht.txt").write_text((tmp_path / "ht.txt").read_text().replace("ht 9", "ht 8"))
     with pytest.raises(InputError, match="ht.txt: changed while it was being read"):
         list(data.train["ht"])
