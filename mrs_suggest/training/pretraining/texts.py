@@ -16,6 +16,7 @@ import numpy as np
 
 from mrs_datasets.texts.text_sources import Item, PairSource, Reading, Source, TextSource, languages_of, require_text
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.lines import MAX_LINE
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.pretraining.cache import cached_folder
@@ -295,8 +296,10 @@ def _blocks(path: Path) -> Iterator[tuple[int, bytes, str]]:
     with path.open("rb") as file, ThreadPoolExecutor(1) as ahead:
 
         def read() -> tuple[int, bytes, str]:
-            begin, data = file.tell(), file.read(BLOCK) + file.readline()
-            return begin, data, _hash(data)
+            begin, data, rest = file.tell(), file.read(BLOCK), file.readline(MAX_LINE + 2 * BLOCK)
+            if len(rest) == MAX_LINE + 2 * BLOCK:  # more than any reader takes, whose error is better
+                raise ValueError(path)
+            return begin, data + rest, _hash(data + rest)
 
         following = ahead.submit(read)
         while (block := following.result())[1]:
