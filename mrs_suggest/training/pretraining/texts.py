@@ -211,8 +211,8 @@ def _kept(text: Streamed[Any], language: str, most: int | None, seed: int, file:
     """The parts to train on; with `most`, a sample that is written to `file`, unless a small text is read where it is."""
     if next(iter(text), None) is None:
         what = "pair has a sentence that" if languages_of(language) else "sentence"
-        option = "parallel" if languages_of(language) else "text"
-        raise InputError(f"--{option} {language}: every {what} is held out too; pass text that is not.")
+        option = text.sources[text.parts[0].source].option
+        raise InputError(f"{option} {language}: every {what} is held out too; pass text that is not.")
     if most is not None and (most < len(text) or any(part.file == COPIED for part in text.parts)):
         chosen = np.zeros(sum(1 for _ in text), bool)
         chosen[np.random.default_rng(seed).permutation(len(chosen))[:most]] = True
@@ -286,6 +286,8 @@ def _once(
                     raise ValueError(file)
                 parts.append(Part(number, str(file.resolve()), begin, len(data), len(lines), digest))
                 yield lines
+        if not any(part.lines for part in parts if part.source == number):
+            raise ValueError(source)
     except (ValueError, OSError):
         deque(source.items(reading), 0)  # says what is wrong with it, and in which line
         raise

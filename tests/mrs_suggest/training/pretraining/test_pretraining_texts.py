@@ -135,6 +135,9 @@ def test_bad_sources_are_refused(write: Write, tmp_path: Path, prepared: Prepare
         read(f"ht={good}", held_out=1)
     with pytest.raises(InputError, match="every sentence is held out too"):
         read(f"ht={good}", validation=[f"ht={good}"])
+    own = TextSource.parse(f"ht={good}", "--denoising_text")
+    with pytest.raises(InputError, match="^--denoising_text ht: every sentence"):
+        read_texts([[own], [own], ()], Reading(), 0)
 
 
 TOKENIZER = train_tokenizer(["aa bb cc dd"] * 9, 30)

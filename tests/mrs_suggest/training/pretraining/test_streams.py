@@ -84,6 +84,7 @@ def test_large_files_are_read_where_they_are_and_others_are_copied(cache: Path, 
         (TextSource, "ok\n" * 99 + "\xe9\n", "line 100: not UTF-8"),
         (PairSource, "a\tb\n" * 99 + "a\tb\tc\n", "line 100: expected a text, a tab"),
         (TextSource, "\0" * 300, "is a binary file"),
+        (TextSource, " \n" * 300, "^--text ht=.*bad: has no text; leave it out"),
         (TextSource, "ok\n" * 99 + "a" * (80 << 20), "line 100: no line end within 64 MiB"),
     ],
 )
