@@ -3,11 +3,12 @@
 import hashlib
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from itertools import chain, count, islice, zip_longest
 from pathlib import Path
@@ -26,7 +27,8 @@ from mrs_suggest.training.pretraining.texts import Streamed, in_batches
 from mrs_suggest.training.sampling import PairSampler, quotas
 
 GROUP = 128  # parts at most whose rows are shuffled together: half a gigabyte of text
-PART, ROW = 40, 16  # bits of a row's number below the number of its part, and below its own in it: its length
+STOP = 20  # seconds that the other process has to end what it is doing, such as tokenizing
+PART, ROW = 40, 16  # bits of a row's number below the number of its part, and below its own in it: its length, or the most
 
 
 @lru_cache(8)
@@ -102,7 +104,7 @@ class TextRows(Dataset[dict[str, Any]]):
         draw = np.random.default_rng([self._seed, epoch])
         for group in chain.from_iterable(self.groups(epoch, number) for number in count()):
             lengths = {part: self.part(part).lengths for part in group.tolist()}
-            rows = [(part << PART) + (np.arange(len(own)) << ROW) + own for part, own in lengths.items()]
+            rows = [(part << PART) + (np.arange(len(own)) << ROW) + np.minimum(own, (1 << ROW) - 1) for part, own in lengths.items()]
             yield from draw.permutation(np.concatenate(rows))
 
 
@@ -144,17 +146,21 @@ def written_ahead(texts: Sequence[TextRows]) -> Iterator[None]:
         pickle.dump(partial(_write, texts, os.getpid()), job)
         job.seek(0)
         places = {"HF_DATASETS_CACHE": str(datasets.config.HF_DATASETS_CACHE), "PYTHONPATH": os.pathsep.join(sys.path)}
-        command = [sys.executable, "-c", "import pickle, sys; pickle.load(sys.stdin.buffer)()"]
+        command = [sys.executable, "-P", "-c", "import pickle, sys; pickle.load(sys.stdin.buffer)()"]
         process = subprocess.Popen(command, stdin=job, stderr=subprocess.DEVNULL, env={**os.environ, **places})
     try:
         yield
     finally:
+        process.terminate()  # what it is writing is removed, and unlocked
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(STOP)
         process.kill()
         process.wait()
 
 
 def _write(texts: Sequence[TextRows], parent: int) -> None:
     """Write a part of each text in turn, in the order of the first epoch, while the parent lives."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     parts = ([(text, part) for part in np.concatenate(text.groups(0, 0)).tolist()] for text in texts)
     for text, part in filter(None, chain.from_iterable(zip_longest(*parts))):
         if os.getppid() == parent:

@@ -189,12 +189,34 @@ def test_another_process_writes_every_part(cache: Path, tmp_path: Path, monkeypa
     rows = rows_of(read(tmp_path, *LANGUAGES, held_out=0))
     parts, end = sum(text.parts for text in rows), time.monotonic() + 240
     assert len(list(cache.glob("*/rows.npz"))) < parts
+    (tmp_path / "pickle.py").write_text("raise SystemExit", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)  # modules of the current folder are not imported
     with written_ahead(rows):
         while len(list(cache.glob("*/rows.npz"))) < parts:
             assert time.monotonic() < end, "it did not write them"
             time.sleep(0.05)
     monkeypatch.setattr(TextSource, "lines", None)
     trained(rows, alpha=1.0, mixed=True)
+
+
+def test_the_other_process_leaves_nothing_unfinished(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "qu.txt").write_text("a1 a2 a3 a4 a5 a6\n" * 200_000, encoding="utf-8")
+    monkeypatch.setattr(texts, "BLOCK", 1 << 20)
+    rows, end = rows_of(read(tmp_path, "qu", held_out=0)), time.monotonic() + 240
+    with written_ahead(rows):
+        while not list(cache.glob(".*partial*")):
+            assert time.monotonic() < end, "it did not begin"
+            time.sleep(0.01)
+    assert not list(cache.glob(".*partial*"))
+
+
+def test_a_row_may_be_longer_than_its_number_tells(cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "qu.txt").write_text("a3\n" + "a1 " * 70_000 + "\na2\n", encoding="utf-8")
+    encoder = partial(encode, tokenizer=TOKENIZER, most=100_000, pack=False)
+    text = TextRows(read(tmp_path, "qu", held_out=0).train["qu"], encoder, "qu", 1)
+    assert sorted(len(text[int(number)]["input_ids"]) for number in islice(text.shuffled(0), 3)) == [3, 3, 70_002]
 
 
 def test_a_text_that_the_tokenizer_does_not_know_is_refused(cache: Path, tmp_path: Path) -> None:
