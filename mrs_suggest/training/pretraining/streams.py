@@ -28,7 +28,7 @@ from mrs_suggest.training.sampling import PairSampler, quotas
 
 GROUP = 128  # parts at most whose rows are shuffled together: half a gigabyte of text
 STOP = 20  # seconds that the other process has to end what it is doing, such as tokenizing
-PART, ROW = 40, 16  # bits of a row's number below the number of its part, and below its own in it: its length, or the most
+PART, ROW = 40, 16  # bits of a row's number below the number of its part, and below its own in it: its length
 
 
 @lru_cache(8)
@@ -103,8 +103,8 @@ class TextRows(Dataset[dict[str, Any]]):
         """The numbers of the rows, pass after pass, without end."""
         draw = np.random.default_rng([self._seed, epoch])
         for group in chain.from_iterable(self.groups(epoch, number) for number in count()):
-            lengths = {part: self.part(part).lengths for part in group.tolist()}
-            rows = [(part << PART) + (np.arange(len(own)) << ROW) + np.minimum(own, (1 << ROW) - 1) for part, own in lengths.items()]
+            lengths = {part: np.minimum(self.part(part).lengths, (1 << ROW) - 1) for part in group.tolist()}
+            rows = [(part << PART) + (np.arange(len(own)) << ROW) + own for part, own in lengths.items()]
             yield from draw.permutation(np.concatenate(rows))
 
 

@@ -208,7 +208,7 @@ def _streamed(kind: Any, facts: Record, found: Sequence[Record], folder: Path) -
 
 
 def _kept(text: Streamed[Any], language: str, most: int | None, seed: int, file: IO[bytes]) -> list[Part]:
-    """The parts to train on; with `most`, a sample that is written to `file`, unless a small text is read where it is."""
+    """The parts to train on; with `most`, a sample written to `file`, unless the text is small and not a copy."""
     if next(iter(text), None) is None:
         what = "pair has a sentence that" if languages_of(language) else "sentence"
         option = text.sources[text.parts[0].source].option
