@@ -13,7 +13,7 @@ seconds      from the start of Python to the end of the first step, with reading
 peak_gb      the most memory that a rank had resident, memory-mapped pages included, which the system may take back at
              any time; of several ranks, the largest.
 anonymous_gb what a rank had resident at the end of the step without these pages.
-disk_gb      of the cache at the end of the step, in addition to the data; pretraining goes on to write rows.
+disk_gb      of the cache at the end of the step, in addition to the data; pretraining continues writing rows.
 growth       exponent: of the size, between the two largest (1: in proportion, 0: none). error: the largest size as
              predicted from the two smaller ones, over the measured one. at_the_paper: by the line through the two
              largest, at the size in `papers`.

@@ -10,7 +10,7 @@ from huggingface_hub.utils import WeakFileLock
 
 from mrs_suggest.common.io.files import atomic_folder, writing
 
-RULES = 3  # version of the rules for texts and rows, and of their files: increment it if any changes
+RULES = 4  # version of the rules for texts and rows, and of their files: increment it if any changes
 
 
 def cached_folder(key: str, write: Callable[[Path], None]) -> Path:

@@ -3,13 +3,14 @@
 import hashlib
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
-from itertools import chain, count, zip_longest
+from itertools import chain, count, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from mrs_suggest.training.pretraining.texts import Streamed, in_batches
 from mrs_suggest.training.sampling import PairSampler, quotas
 
 GROUP = 128  # parts at most whose rows are shuffled together: half a gigabyte of text
+STOP = 20  # seconds that the other process has to end what it is doing, such as tokenizing
 PART, ROW = 40, 16  # bits of a row's number below the number of its part, and below its own in it: its length
 
 
@@ -47,7 +49,7 @@ class TextRows(Dataset[dict[str, Any]]):
         seed: of the order of the parts.
 
     Attributes:
-        size: number of rows, and `notes` about them: of a text of several parts, estimated from the first one.
+        size: number of rows, and `notes` about them: of a text of several parts, estimated from the largest one.
         shared: what each row has in addition to its ids.
 
     Raises:
@@ -58,10 +60,11 @@ class TextRows(Dataset[dict[str, Any]]):
         self._texts, self._encode, self._seed, self.parts = texts, encode, seed, len(texts.parts)
         self._key, self.shared = f"{_settings(encode)} {texts.digest}", dict[str, Any]()
         self._open: dict[int, TokenRows] = {}
-        first = next((part for part in chain.from_iterable(self.groups(0, 0)) if len(self.part(part))), None)
-        if first is None:
+        by_size = sorted(range(self.parts), key=lambda number: -texts.parts[number].size)
+        self._first = next((number for number in by_size if len(self.part(number))), -1)
+        if self._first < 0:
             raise InputError(f"{where}: the tokenizer knows no piece of this text; start from another encoder.")
-        scale, found = sum(part.size for part in texts.parts) / texts.parts[first].size, self.part(first)
+        scale, found = sum(part.size for part in texts.parts) / texts.parts[self._first].size, self.part(self._first)
         self.size = round(scale * len(found))
         self.notes = {name: round(scale * number) for name, number in found.notes.items()}
 
@@ -88,8 +91,11 @@ class TextRows(Dataset[dict[str, Any]]):
         return self._open.setdefault(number, rows)
 
     def groups(self, epoch: int, number: int) -> list[NDArray[np.int64]]:
-        """The parts of a pass, in groups whose rows are shuffled; the first are small, so that training begins soon."""
+        """The parts of a pass, in groups whose rows are shuffled; the first are small, so that training begins soon,
+        that of the run with the part whose rows are known already."""
         order = np.random.default_rng([self._seed, epoch, number]).permutation(self.parts)
+        if not epoch + number:
+            order = np.array([self._first, *order[order != self._first]])
         ends = np.cumsum([min(1 << n, GROUP) for n in range(self.parts)])
         return np.split(order, ends[ends < self.parts])
 
@@ -97,7 +103,7 @@ class TextRows(Dataset[dict[str, Any]]):
         """The numbers of the rows, pass after pass, without end."""
         draw = np.random.default_rng([self._seed, epoch])
         for group in chain.from_iterable(self.groups(epoch, number) for number in count()):
-            lengths = {part: self.part(part).lengths for part in group.tolist()}
+            lengths = {part: np.minimum(self.part(part).lengths, (1 << ROW) - 1) for part in group.tolist()}
             rows = [(part << PART) + (np.arange(len(own)) << ROW) + own for part, own in lengths.items()]
             yield from draw.permutation(np.concatenate(rows))
 
@@ -122,7 +128,8 @@ class TextSampler(PairSampler):
             which = np.repeat(np.arange(len(rows), dtype=np.uint16), counts)
             draw.shuffle(which)
             return self._steps((next(rows[number]) for number in which), draw)
-        own = [self._steps(one, draw) for one in rows]
+        counted = (islice(one, int(quota) * self._step) for one, quota in zip(rows, self._quotas, strict=True))
+        own = [self._steps(one, draw) for one in counted]
         return (next(own[number]) for number in draw.permutation(np.repeat(np.arange(len(own)), self._quotas)))
 
     def _steps(self, rows: Iterable[np.int64], draw: np.random.Generator) -> Iterator[NDArray[np.int64]]:
@@ -139,17 +146,21 @@ def written_ahead(texts: Sequence[TextRows]) -> Iterator[None]:
         pickle.dump(partial(_write, texts, os.getpid()), job)
         job.seek(0)
         places = {"HF_DATASETS_CACHE": str(datasets.config.HF_DATASETS_CACHE), "PYTHONPATH": os.pathsep.join(sys.path)}
-        command = [sys.executable, "-c", "import pickle, sys; pickle.load(sys.stdin.buffer)()"]
+        command = [sys.executable, "-P", "-c", "import pickle, sys; pickle.load(sys.stdin.buffer)()"]
         process = subprocess.Popen(command, stdin=job, stderr=subprocess.DEVNULL, env={**os.environ, **places})
     try:
         yield
     finally:
+        process.terminate()  # what it is writing is removed, and unlocked
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(STOP)
         process.kill()
         process.wait()
 
 
 def _write(texts: Sequence[TextRows], parent: int) -> None:
     """Write a part of each text in turn, in the order of the first epoch, while the parent lives."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     parts = ([(text, part) for part in np.concatenate(text.groups(0, 0)).tolist()] for text in texts)
     for text, part in filter(None, chain.from_iterable(zip_longest(*parts))):
         if os.getppid() == parent:

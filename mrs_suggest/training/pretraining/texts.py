@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain, compress, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, Generic, NamedTuple
@@ -16,6 +16,7 @@ import numpy as np
 
 from mrs_datasets.texts.text_sources import Item, PairSource, Reading, Source, TextSource, languages_of, require_text
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.lines import MAX_LINE
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.pretraining.cache import cached_folder
@@ -24,6 +25,7 @@ MOST_HELD_OUT = 10  # at most one sentence in this many is held out of a text (o
 BLOCK = 4 << 20  # bytes of text whose rows are written together: a second or two of work
 LINES = 25_000  # lines of copied text, which are about as much
 PACKED = (".gz", ".xz", ".zst", ".parquet")
+COPIED, SAMPLE = "copied.txt", "sample.txt"  # all of the sources that are copied, and what `most` leaves of texts
 FACTS, HELD_OUT, KINDS = "facts.json", ("validation", "test"), (TextSource, PairSource)
 
 
@@ -169,13 +171,14 @@ def read_texts(
     def write(folder: Path) -> None:
         record: list[Record] = []
         found: list[Record] = []
-        with (folder / "copied.txt").open("wb") as copied:
+        with (folder / COPIED).open("wb") as copied, (folder / SAMPLE).open("wb") as sample:
             for paired, kind in zip((False, True), kinds, strict=True):
                 names = [name for name in validated if bool(languages_of(name)) is paired]
                 found.append(_read(kind, names, held_out, reading, record, copied))
             for kind, facts in zip(kinds, found, strict=True):
                 for language, text in _streamed(kind, facts, found, folder).items():
-                    facts["train"][language] = _kept(text, language, most, seed, copied)
+                    facts["train"][language] = _kept(text, language, most, seed, sample)
+        (folder / (SAMPLE if most is None else COPIED)).unlink()  # it is not read again
         (folder / FACTS).write_text(json.dumps([record, found]), encoding="utf-8")
 
     stamps = [[source.stamp for source in part] for part in parts]
@@ -205,14 +208,15 @@ def _streamed(kind: Any, facts: Record, found: Sequence[Record], folder: Path) -
 
 
 def _kept(text: Streamed[Any], language: str, most: int | None, seed: int, file: IO[bytes]) -> list[Part]:
-    """The parts to train on: of a text of more than `most` items, those of a sample, which is written to `file`."""
+    """The parts to train on; with `most`, a sample written to `file`, unless the text is small and not a copy."""
     if next(iter(text), None) is None:
         what = "pair has a sentence that" if languages_of(language) else "sentence"
-        option = "parallel" if languages_of(language) else "text"
-        raise InputError(f"--{option} {language}: every {what} is held out too; pass text that is not.")
-    if most is not None and most < len(text):
-        sample = drawn(in_batches(map(_line, text), LINES), most, seed)
-        lines = (line for _, _, line in sorted(sample, key=itemgetter(1)))
+        option = text.sources[text.parts[0].source].option
+        raise InputError(f"{option} {language}: every {what} is held out too; pass text that is not.")
+    if most is not None and (most < len(text) or any(part.file == COPIED for part in text.parts)):
+        chosen = np.zeros(sum(1 for _ in text), bool)
+        chosen[np.random.default_rng(seed).permutation(len(chosen))[:most]] = True
+        lines = map(_line, compress(text, chosen))
         return [_written(0, some, file) for some in in_batches(lines, LINES)]
     first, *others = text.parts
     return [*text.parts] if others else [first._replace(lines=sum(1 for _ in text))]
@@ -282,6 +286,8 @@ def _once(
                     raise ValueError(file)
                 parts.append(Part(number, str(file.resolve()), begin, len(data), len(lines), digest))
                 yield lines
+        if not any(part.lines for part in parts if part.source == number):
+            raise ValueError(source)
     except (ValueError, OSError):
         deque(source.items(reading), 0)  # says what is wrong with it, and in which line
         raise
@@ -292,8 +298,10 @@ def _blocks(path: Path) -> Iterator[tuple[int, bytes, str]]:
     with path.open("rb") as file, ThreadPoolExecutor(1) as ahead:
 
         def read() -> tuple[int, bytes, str]:
-            begin, data = file.tell(), file.read(BLOCK) + file.readline()
-            return begin, data, _hash(data)
+            begin, data, rest = file.tell(), file.read(BLOCK), file.readline(MAX_LINE + 2 * BLOCK)
+            if len(rest) == MAX_LINE + 2 * BLOCK:  # more than any reader takes, whose error is better
+                raise ValueError(path)
+            return begin, data + rest, _hash(data + rest)
 
         following = ahead.submit(read)
         while (block := following.result())[1]:

@@ -102,7 +102,7 @@ def test_seeds_draw_the_same_sentences_as_from_a_list(write: Write) -> None:
     out = np.sort(np.argsort(np.random.default_rng(EVALUATION_SEED).random(200))[:15])
     assert data.validation["ht"] == texts[out].tolist()
     left = np.delete(texts, out)
-    assert trained(data)["ht"] == left[np.sort(np.argsort(np.random.default_rng(7).random(185))[:50])].tolist()
+    assert trained(data)["ht"] == left[np.sort(np.random.default_rng(7).permutation(185)[:50])].tolist()
     other = read(f"ht={one}", held_out=15, most=50, seed=8)
     assert data.facts()["data"]["content_hash"] != other.facts()["data"]["content_hash"]
     moved = write("u.txt", "".join(f"{text}\n" for text in texts))
@@ -135,6 +135,9 @@ def test_bad_sources_are_refused(write: Write, tmp_path: Path, prepared: Prepare
         read(f"ht={good}", held_out=1)
     with pytest.raises(InputError, match="every sentence is held out too"):
         read(f"ht={good}", validation=[f"ht={good}"])
+    own = TextSource.parse(f"ht={good}", "--denoising_text")
+    with pytest.raises(InputError, match="^--denoising_text ht: every sentence"):
+        read_texts([[own], [own], ()], Reading(), 0)
 
 
 TOKENIZER = train_tokenizer(["aa bb cc dd"] * 9, 30)

@@ -70,6 +70,9 @@ def test_large_files_are_read_where_they_are_and_others_are_copied(cache: Path, 
     assert [source["sentences"] for source in data.sources] == [*LANGUAGES.values()]
     sample = read(tmp_path, "ht", most=50, seed=3).train["ht"]
     assert len(sample) == len(set(sample) & {f"a{n % 40} a{n % 7} ht {n}" for n in range(700)}) == 50
+    few = read(tmp_path, *LANGUAGES, validated=["ht"], most=50)
+    assert sorted(few.train["qu"]) == ["a0 a0 qu 0", "a1 a1 qu 1", "a2 a2 qu 2"]
+    assert not [path for path in cache.glob("*/copied.txt") if path.parent != facts], "only the sample is kept"
     (tmp_path / "ht.txt").write_text((tmp_path / "ht.txt").read_text().replace("ht 9", "ht 8"))
     with pytest.raises(InputError, match="ht.txt: changed while it was being read"):
         list(data.train["ht"])
@@ -81,6 +84,8 @@ def test_large_files_are_read_where_they_are_and_others_are_copied(cache: Path, 
         (TextSource, "ok\n" * 99 + "\xe9\n", "line 100: not UTF-8"),
         (PairSource, "a\tb\n" * 99 + "a\tb\tc\n", "line 100: expected a text, a tab"),
         (TextSource, "\0" * 300, "is a binary file"),
+        (TextSource, " \n" * 300, "^--text ht=.*bad: has no text; leave it out"),
+        (TextSource, "ok\n" * 99 + "a" * (80 << 20), "line 100: no line end within 64 MiB"),
     ],
 )
 def test_what_is_wrong_with_a_large_file_is_said_before_training(
@@ -137,6 +142,32 @@ def test_an_epoch_is_about_all_rows_and_starts_with_few_parts(cache: Path, tmp_p
     assert lengths == [len(row) for row in every[:50]]
 
 
+@pytest.mark.parametrize("window", [0, 3, 50])
+def test_an_epoch_has_every_row_once_however_small_a_text_is(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int
+) -> None:
+    monkeypatch.setattr(texts, "BLOCK", 1 << 20)
+    rows = rows_of(read(tmp_path, "ht", "en", held_out=0))
+    sampler = TextSampler(rows, 10, lengths=True, window=window, seed=1)
+    for epoch in range(2):
+        sampler.set_epoch(epoch)
+        numbers = [number for batch in sampler for number in batch]
+        assert len(numbers) == len(set(numbers)) == 700 + 150
+
+
+def test_a_tiny_part_does_not_tell_how_many_rows_there_are(cache: Path, tmp_path: Path) -> None:
+    sources = [TextSource.parse(f"ht={tmp_path}/{name}.txt", "--text") for name in ("ht", "long")]
+    (tmp_path / "long.txt").write_text("a1 a2 a3 a4 " * 9 + "\n", encoding="utf-8")
+    data = read_texts([sources, (), ()], Reading(), 0)
+    tiny = len(data.train["ht"].parts) - 1
+    seeds = [seed for seed in range(300) if np.random.default_rng([seed, 0, 0]).permutation(tiny + 1)[0] == tiny][:2]
+    found = [rows_of(data, seed=seed)[0] for seed in (1, *seeds)]
+    assert len({text.size for text in found}) == 1
+    assert abs(found[0].size - 701) < 70
+    assert {int(text.groups(0, 0)[0][0]) for text in found} != {tiny}
+    assert all(sorted(np.concatenate(text.groups(0, 0))) == list(range(tiny + 1)) for text in found)
+
+
 def test_objectives_take_turns_without_reading_ahead(cache: Path, tmp_path: Path) -> None:
     data = read(tmp_path, "ht", "en", held_out=0)
     both = [rows_of(data, pack=pack) for pack in (True, False)]
@@ -158,12 +189,34 @@ def test_another_process_writes_every_part(cache: Path, tmp_path: Path, monkeypa
     rows = rows_of(read(tmp_path, *LANGUAGES, held_out=0))
     parts, end = sum(text.parts for text in rows), time.monotonic() + 240
     assert len(list(cache.glob("*/rows.npz"))) < parts
+    (tmp_path / "pickle.py").write_text("raise SystemExit", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)  # modules of the current folder are not imported
     with written_ahead(rows):
         while len(list(cache.glob("*/rows.npz"))) < parts:
             assert time.monotonic() < end, "it did not write them"
             time.sleep(0.05)
     monkeypatch.setattr(TextSource, "lines", None)
     trained(rows, alpha=1.0, mixed=True)
+
+
+def test_the_other_process_leaves_nothing_unfinished(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "qu.txt").write_text("a1 a2 a3 a4 a5 a6\n" * 200_000, encoding="utf-8")
+    monkeypatch.setattr(texts, "BLOCK", 1 << 20)
+    rows, end = rows_of(read(tmp_path, "qu", held_out=0)), time.monotonic() + 240
+    with written_ahead(rows):
+        while not list(cache.glob(".*partial*")):
+            assert time.monotonic() < end, "it did not begin"
+            time.sleep(0.01)
+    assert not list(cache.glob(".*partial*"))
+
+
+def test_a_row_may_be_longer_than_its_number_tells(cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "qu.txt").write_text("a3\n" + "a1 " * 70_000 + "\na2\n", encoding="utf-8")
+    encoder = partial(encode, tokenizer=TOKENIZER, most=100_000, pack=False)
+    text = TextRows(read(tmp_path, "qu", held_out=0).train["qu"], encoder, "qu", 1)
+    assert sorted(len(text[int(number)]["input_ids"]) for number in islice(text.shuffled(0), 3)) == [3, 3, 70_002]
 
 
 def test_a_text_that_the_tokenizer_does_not_know_is_refused(cache: Path, tmp_path: Path) -> None:
