@@ -130,6 +130,25 @@ def test_a_worker_that_is_killed_is_told(tmp_path: Path) -> None:
     assert run(again, "stage", make_shards(again, "ab", log), 2) == [{"text": "aa"}, {"text": "bb"}]
 
 
+def test_an_error_leaves_work_that_may_be_finished_and_no_other(tmp_path: Path) -> None:
+    """A resumed build with other dumps may fail before it looks at any finished shard."""
+    error, log = InputError("b.zst: cannot be read."), tmp_path / "log"
+    work = open_work(tmp_path)
+    with pytest.raises(InputError, match=r"^b\.zst: cannot be read\.$"), work.kept_after_errors():
+        raise error
+    assert not work.folder.exists()
+    work = open_work(tmp_path)
+    run(work, "stage", make_shards(work, "a", log))
+    again = open_work(tmp_path, resume=True, dumps=["b"], changeable={"dumps": ["other"]})
+    with pytest.raises(InputError, match="Finished work is kept in"), again.kept_after_errors():
+        raise error
+    assert again.done("stage", "a")
+    again = open_work(tmp_path, overwrite=True)
+    with pytest.raises(InputError, match=r"read\.$"), again.kept_after_errors():
+        raise error
+    assert not again.folder.exists()
+
+
 def test_work_of_an_earlier_build_is_not_touched_unasked(tmp_path: Path) -> None:
     work, log = open_work(tmp_path), tmp_path / "log"
     run(work, "stage", make_shards(work, "a", log))
