@@ -187,9 +187,9 @@ class WorkFolder:
             if not self._finished:
                 with suppress(OSError):
                     self.remove()
-            elif "--resume" not in str(error):
-                raise InputError(f"{error} Finished work is kept in {self.folder}; {RESUME}.") from None
-            raise
+                raise
+            how = "" if "--resume" in str(error) else f"; {RESUME}"
+            raise InputError(f"{error} Finished work is kept in {self.folder}{how}.") from None
 
     def hold(self, stage: str, shard: str) -> IO[str] | None:
         """Keep other processes from the shard until the result is closed, or this one ends; else an InputError."""

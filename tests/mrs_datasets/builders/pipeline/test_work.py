@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -124,7 +125,8 @@ def test_what_was_done_before_an_error_stays(tmp_path: Path, workers: int, error
 def test_a_worker_that_is_killed_is_told(tmp_path: Path) -> None:
     work, log = open_work(tmp_path), tmp_path / "log"
     shards = [*make_shards(work, "ab", log), Shard("c", 1, tmp_path / "c", partial(end_itself, log))]
-    with pytest.raises(InputError, match=r"a worker was killed .*--resume"):
+    told = rf"a worker was killed .*--resume, .* Finished work is kept in {re.escape(str(work.folder))}\.$"
+    with pytest.raises(InputError, match=told), work.kept_after_errors():
         run(work, "stage", shards, 2)
     again = open_work(tmp_path, resume=True)
     assert run(again, "stage", make_shards(again, "ab", log), 2) == [{"text": "aa"}, {"text": "bb"}]
@@ -140,7 +142,8 @@ def test_an_error_leaves_work_that_may_be_finished_and_no_other(tmp_path: Path) 
     work = open_work(tmp_path)
     run(work, "stage", make_shards(work, "a", log))
     again = open_work(tmp_path, resume=True, dumps=["b"], changeable={"dumps": ["other"]})
-    with pytest.raises(InputError, match="Finished work is kept in"), again.kept_after_errors():
+    kept = rf" Finished work is kept in {re.escape(str(work.folder))}; continue with --resume\.$"
+    with pytest.raises(InputError, match=kept), again.kept_after_errors():
         raise error
     assert again.done("stage", "a")
     again = open_work(tmp_path, overwrite=True)
