@@ -208,9 +208,14 @@ def _gather_shard(language: str, part: Part, target: Path, _: Advance) -> ShardC
 def _near_shard(
     files: Files, equal: Path, counted: Path, language: str, samples: int, piece: Piece, target: Path, _: Advance
 ) -> ShardCounts:
-    exact, words = np.asarray(read_array(equal), np.bool_), Counter(json.loads(counted.read_text(encoding="utf-8")))
+    pairs = _opened(files)  # first: it says if this worker does not see the disk
+    exact = np.asarray(read_array(equal), np.bool_)
+    try:
+        words = Counter(json.loads(counted.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise damaged(counted, first_line(error)) from None
     with writing(target):
-        rows, shown = near_duplicates(_opened(files), exact, words, language, samples, [piece], target.parent)
+        rows, shown = near_duplicates(pairs, exact, words, language, samples, [piece], target.parent)
     write_array(target, rows)
     return {SAMPLES: shown}
 

@@ -292,8 +292,16 @@ def test_results_of_a_damaged_gathered_file_are_not_kept(
     after = Stopping(0)
     assert large.find("harmed", after) == expected
     assert after.done == 1 + 3 * (COLUMNS - 2) + 1
+
+
+def test_a_worker_that_misses_files_of_a_shared_search_says_which(tmp_path: Path) -> None:
+    equal, words = tmp_path / "x.exact.npy", tmp_path / "x.words.json"
+    values = (equal, words, "en", 0, (0, range(1)), tmp_path / "x.0.npy", int)
     with pytest.raises(InputError, match=r"x\.pairs: is missing; put --out, .* on a disk that all workers share"):
-        module._opened({folder / "x.pairs": 1})
+        module._near_shard({tmp_path / "x.pairs": 1}, *values)
+    write_array(equal, np.zeros(0, np.bool_))
+    with pytest.raises(InputError, match=r"x\.words\.json: is damaged \(.*continue with --resume"):
+        module._near_shard({}, *values)
 
 
 def test_nothing_is_left_of_a_shared_search_of_a_language_that_is_dropped(
