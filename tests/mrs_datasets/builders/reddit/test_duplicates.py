@@ -1,5 +1,6 @@
 """Duplicates over all buckets of a language, from numbers alone; near duplicates and what only looks like one."""
 
+import os
 import random
 import statistics
 import tracemalloc
@@ -392,6 +393,19 @@ def test_values_that_repeat_are_found_part_by_part_in_one_pass(
         assert sorted(groups) == sorted(sorted(rows, key=numbers.__getitem__) for rows in expected if len(rows) > 1)
         [alone] = repeated.repeated(files, arrival, range(part, part + 1), tmp_path, without)
         assert [array.tolist() for array in alone] == [rows.tolist(), opens.tolist()]
+
+
+def test_many_files_take_few_descriptors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(repeated, "PART_PAIRS", 100)
+    kind, files = resource.RLIMIT_NOFILE, [np.arange(9, dtype=np.uint64)] * 200
+    before = resource.getrlimit(kind)
+    resource.setrlimit(kind, (len(os.listdir("/dev/fd")) + 50, before[1]))
+    try:
+        found = [*repeated.repeated(files, [], repeated.parts_of(1800), tmp_path)]
+    finally:
+        resource.setrlimit(kind, before)
+    assert sum(len(rows) for rows, _ in found) == 1800
 
 
 # --- Near duplicates ------------------------------------------------------------------------------------------------
