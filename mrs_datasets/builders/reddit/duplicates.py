@@ -14,8 +14,7 @@ files, the main process finds the equal pairs, and the workers then search some 
 Each column is read `SCANS` times at most, so that the time grows with the number of pairs, not with its square.
 
 Memory: each process holds a part (`PART_PAIRS`) and the counts of words; the main process also 1 byte per pair of the
-language. Temporary disk space: the keys and texts of the language once more, and 44 bytes per pair and about 2 to 3 per
-worker.
+language. Temporary disk space: its keys and texts once more, 44 bytes per pair, and about 2 to 3 more for each worker.
 """
 
 import json
@@ -82,6 +81,7 @@ Signatures = npt.NDArray[np.uint16]
 Texts = Callable[[int], Sequence[str]]  # row -> its message and reply
 Files = Mapping[Path, int]  # of `_gather`, with how many pairs each has
 Piece = tuple[int, range]  # a column of the keys, and which parts of it
+Run = Callable[..., list[ShardCounts]]  # of shards
 Sample = tuple[int, str]  # a near duplicate, and what to show of it
 # A language's pairs: by file, their numbers (4, n) (`_NUMBERS`, `END`) and keys (COLUMNS, n); and their texts
 Gathered = tuple[Sequence[Numbers], Sequence[Keys], Texts]
@@ -166,9 +166,7 @@ def duplicates_shard(part: Part, language: str, samples: int, target: Location, 
     return _write_codes(exact, [near], shown, samples, target)
 
 
-def _search_together(
-    parts: list[Part], shard: Shard, build: Build, run: Callable[..., list[ShardCounts]], advance: Advance
-) -> None:
+def _search_together(parts: list[Part], shard: Shard, build: Build, run: Run, advance: Advance) -> None:
     """Divide the shard of a large language into smaller ones for all workers, do them, and join their results."""
     language, folder, samples = shard.name, build.work.scratch / STAGE, build.settings.keep_rejects
     gathered = {folder / f"{language}.{number}.pairs": part for number, part in enumerate(parts)}
@@ -213,9 +211,8 @@ def _near_shard(
     files: Files, equal: Path, counted: Path, language: str, samples: int, piece: Piece, target: Path, _: Advance
 ) -> ShardCounts:
     pairs = _opened(files)  # first: it says if this worker does not see the disk
-    exact = np.asarray(read_array(equal), np.bool_)
     try:
-        words = Counter(json.loads(counted.read_text(encoding="utf-8")))
+        exact, words = np.asarray(read_array(equal), np.bool_), Counter(json.loads(counted.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         raise damaged(counted, first_line(error)) from None
     with writing(target):

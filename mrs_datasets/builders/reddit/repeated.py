@@ -43,11 +43,9 @@ def repeated(
             runs.append((start, run, cuts))
             start += len(scanned)
         file.flush()
-        mapped = np.memmap(file, run.dtype, "r") if written else None  # once: descriptors are few
+        whole = np.memmap(file, run.dtype, "r") if written else None  # once: descriptors are few
         for part in range(len(parts)):
-            found = [
-                (first, (own if mapped is None else mapped)[cuts[part] : cuts[part + 1]]) for first, own, cuts in runs
-            ]
+            found = [(at, (run if whole is None else whole)[cut[part] : cut[part + 1]]) for at, run, cut in runs]
             rows = (own["row"] + np.int64(first) for first, own in found)
             yield _shared(np.concatenate([*rows]), np.concatenate([mix(own["value"]) for _, own in found]), arrival)
 
