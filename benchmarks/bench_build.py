@@ -176,7 +176,7 @@ def our_stages(dumps: Sequence[Path], model: Path, workers: int) -> dict[str, An
                 target = place / f"{path.name}.arrow"
                 shard = partial(month_shard, path, target, settings, BUCKETS)
                 months.append(Shard(path.name, path.stat().st_size, target, shard))
-            run_stage(work, "months", months, processes, "B", scale=True)
+            run_stage(work, "months", months, processes, "B")
             place, buckets = work.stage("pairs"), []
             for number in range(BUCKETS):
                 target = place / f"{number}.arrow"

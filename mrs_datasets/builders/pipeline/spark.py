@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from mrs_datasets.builders.pipeline.stages import Shard, ShardCounts, settle
+from mrs_datasets.builders.pipeline.work_folder import RESUME
 from mrs_suggest.common.errors import InputError, MrsError, extra_needed
 
 if TYPE_CHECKING:
@@ -119,8 +120,7 @@ class SparkEngine:
                 if any(lost in str(error) for lost in LOST):
                     raise InputError(
                         "Spark lost the same task too often (its executor was killed, perhaps for lack of memory); "
-                        "finished work stays: continue with --resume, with a larger spark.executor.memoryOverhead if "
-                        "memory was the reason."
+                        f"{RESUME}, with a larger spark.executor.memoryOverhead if memory was the reason."
                     ) from None
                 raise
         if failed:

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tqdm import tqdm
 
-from mrs_datasets.builders.pipeline.work_folder import WorkFolder, unreachable, writing
+from mrs_datasets.builders.pipeline.work_folder import RESUME, WorkFolder, unreachable, writing
 from mrs_suggest.common.errors import InputError, RemoteError, extra_needed, first_line
 from mrs_suggest.common.io.storage import Location, local_file, open_arrow, open_stream, publish, size
 
@@ -156,8 +156,8 @@ class Workers:
                     yield waiting.pop(future), counts
         except BrokenProcessPool:
             raise InputError(
-                "a worker was killed (perhaps for lack of memory); finished work stays: continue with --resume, with "
-                "fewer --workers if memory was the reason."
+                f"a worker was killed (perhaps for lack of memory); {RESUME}, with fewer --workers if memory was the "
+                "reason."
             ) from None
 
 

@@ -61,7 +61,7 @@ class WorkFolder:
         self.scratch = _own_scratch(folder)
         self._shared: dict[str, Any] = {}  # what all processes that share the work have in common
         self._lock: IO[str] | None = None
-        self._finished = False  # whether any shard is known to be done
+        self._finished = False  # whether any shard may be done
         self.changed = ""
         if shared and not isinstance(folder, Path):  # the whole build empties its scratch folder when it begins
             self.scratch = self.scratch.with_name(f"{self.scratch.name}-{os.getpid()}")
@@ -87,6 +87,7 @@ class WorkFolder:
                 self.remove()
         if marker.is_file():
             self._take_up(now, changeable or {})
+            self._finished = True
         self._begin(now)
         for path in files_below(folder):
             above = path.relative_to(str(folder)).parents if isinstance(path, Path) else ()
@@ -167,9 +168,7 @@ class WorkFolder:
 
     def done(self, stage: str, shard: str) -> dict[str, Any] | None:
         """The counts of a finished shard."""
-        counts = _read(self.folder / stage / f"{shard}.json")
-        self._finished |= counts is not None
-        return counts
+        return _read(self.folder / stage / f"{shard}.json")
 
     def finish(self, stage: str, shard: str, counts: Mapping[str, object]) -> None:
         """Mark a shard as done, after its output is complete."""
@@ -181,16 +180,16 @@ class WorkFolder:
 
     @contextmanager
     def kept_after_errors(self) -> Iterator[None]:
-        """Make an InputError in the block say where finished work is kept; if there is none, remove the folder."""
+        """Make an InputError in the block say where finished work is kept; remove a new folder that has none."""
         try:
             yield
         except InputError as error:
             if not self._finished:
                 with suppress(OSError):
                     self.remove()
-            elif "--resume" not in str(error):
-                raise InputError(f"{error} Finished work is kept in {self.folder}; {RESUME}.") from None
-            raise
+                raise
+            how = "" if "--resume" in str(error) else f"; {RESUME}"
+            raise InputError(f"{error} Finished work is kept in {self.folder}{how}.") from None
 
     def hold(self, stage: str, shard: str) -> IO[str] | None:
         """Keep other processes from the shard until the result is closed, or this one ends; else an InputError."""

@@ -14,7 +14,7 @@ files, the main process finds the equal pairs, and the workers then search some 
 Each column is read `SCANS` times at most, so that the time grows with the number of pairs, not with its square.
 
 Memory: each process holds a part (`PART_PAIRS`) and the counts of words; the main process also 1 byte per pair of the
-language. Temporary disk space: the keys and texts of the language once more, and 40 bytes per pair and 2 per worker.
+language. Temporary disk space: its keys and texts once more, 44 bytes per pair, and about 2 to 3 more for each worker.
 """
 
 import json
@@ -81,6 +81,7 @@ Signatures = npt.NDArray[np.uint16]
 Texts = Callable[[int], Sequence[str]]  # row -> its message and reply
 Files = Mapping[Path, int]  # of `_gather`, with how many pairs each has
 Piece = tuple[int, range]  # a column of the keys, and which parts of it
+Run = Callable[..., list[ShardCounts]]  # of shards
 Sample = tuple[int, str]  # a near duplicate, and what to show of it
 # A language's pairs: by file, their numbers (4, n) (`_NUMBERS`, `END`) and keys (COLUMNS, n); and their texts
 Gathered = tuple[Sequence[Numbers], Sequence[Keys], Texts]
@@ -108,7 +109,7 @@ def find_duplicates(
             shards.append(Shard(language, number, target, partial(duplicates_shard, whole, language, samples, target)))
             if len(parts) > 1 and not (target.exists() and build.work.done(STAGE, language)):
                 before = bar.n
-                _search_together(parts, shards[-1], build, run)
+                _search_together(parts, shards[-1], build, run, bar.update)
                 shards[-1] = replace(shards[-1], size=number - int(bar.n - before))  # what the bar has not counted
         counts = run(shards)
     _remove_temporary(build, "*.*.*")  # of languages that are left out now, or that were done when a build ended
@@ -165,25 +166,26 @@ def duplicates_shard(part: Part, language: str, samples: int, target: Location, 
     return _write_codes(exact, [near], shown, samples, target)
 
 
-def _search_together(parts: list[Part], shard: Shard, build: Build, run: Callable[..., list[ShardCounts]]) -> None:
+def _search_together(parts: list[Part], shard: Shard, build: Build, run: Run, advance: Advance) -> None:
     """Divide the shard of a large language into smaller ones for all workers, do them, and join their results."""
     language, folder, samples = shard.name, build.work.scratch / STAGE, build.settings.keep_rejects
     gathered = {folder / f"{language}.{number}.pairs": part for number, part in enumerate(parts)}
     if any(not path.exists() or build.work.done(STAGE, path.name) is None for path in gathered):
         _remove_temporary(build, f"{language}.*.npy*")  # results of earlier files, which may have been damaged
     files = {path: part.pairs for path, part in gathered.items()}
-    steps = COLUMNS - 1  # gathering, and the columns that are searched
+    steps = COLUMNS  # gathering, the exact search, and the columns that are searched
     gather = partial(_gather_shard, language)
     run([Shard(at.name, files[at] // steps, at, partial(gather, part, at)) for at, part in gathered.items()])
     with writing(folder):
         exact, words = _exact_duplicates(_opened(files), language, folder)
+    advance(shard.size // steps)
     write_array(equal := folder / f"{language}.exact.npy", exact)
     with whole_file(counted := folder / f"{language}.words.json") as path:
         path.write_text(json.dumps(words), encoding="utf-8")
     pieces = {f"{column}.{parts.start}-{parts.stop}": (column, parts) for column, parts in pieces_of(len(exact))}
     near = {folder / f"{language}.{name}.npy": piece for name, piece in pieces.items()}
     search = partial(_near_shard, files, equal, counted, language, samples)
-    size = shard.size * (steps - 1) // steps // len(near)
+    size = shard.size * (steps - 2) // steps // len(near)
     counts = run([Shard(at.name, size, at, partial(search, one, at)) for at, one in near.items()])
     shown = [sample for found in counts for sample in found[SAMPLES]]
     build.work.finish(STAGE, language, _write_codes(exact, map(read_array, near), shown, samples, shard.output))
@@ -208,9 +210,13 @@ def _gather_shard(language: str, part: Part, target: Path, _: Advance) -> ShardC
 def _near_shard(
     files: Files, equal: Path, counted: Path, language: str, samples: int, piece: Piece, target: Path, _: Advance
 ) -> ShardCounts:
-    exact, words = np.asarray(read_array(equal), np.bool_), Counter(json.loads(counted.read_text(encoding="utf-8")))
+    pairs = _opened(files)  # first: it says if this worker does not see the disk
+    try:
+        exact, words = np.asarray(read_array(equal), np.bool_), Counter(json.loads(counted.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise damaged(counted, first_line(error)) from None
     with writing(target):
-        rows, shown = near_duplicates(_opened(files), exact, words, language, samples, [piece], target.parent)
+        rows, shown = near_duplicates(pairs, exact, words, language, samples, [piece], target.parent)
     write_array(target, rows)
     return {SAMPLES: shown}
 

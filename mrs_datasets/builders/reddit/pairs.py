@@ -27,7 +27,7 @@ from mrs_datasets.builders.pipeline.stages import (
 from mrs_datasets.builders.reddit.clean import clean_pairs
 from mrs_datasets.builders.reddit.columns import BATCH_TEXTS, change_in_turn
 from mrs_datasets.builders.reddit.duplicates import keyed_pairs, signature_file
-from mrs_datasets.builders.reddit.partition import bucket_sizes, mix, read_buckets, stable_hashes
+from mrs_datasets.builders.reddit.partition import PARTITION, bucket_sizes, mix, read_buckets, stable_hashes
 from mrs_datasets.builders.reddit.plan import KEPT, LOW_SCORE, UNKNOWN_LANGUAGE, BucketPairs, Build, Outcomes, Settings
 from mrs_datasets.builders.reddit.read import COMMENT_PREFIX, POST_PREFIX
 from mrs_datasets.catalogue import CONTEXT
@@ -58,6 +58,7 @@ POST = "parent is a post"
 MISSING = "parent not in the data"  # filtered out, in a month that was not given, or listed under another post
 SELF = "answers itself"
 CYCLE = "answers in a circle"  # perhaps via others: one of them must be wrong, and it is unknown which
+_LARGE = pa.schema([*(text.with_type(pa.large_string()) for text in list(PARTITION)[:-1]), PARTITION.field("created")])
 _CHUNK_BYTES = 64 << 20  # of one column's text in the pairs
 _LAST_SECOND = 253_402_300_799  # of the year 9999
 _NOT_WORDS = rf"[\r\n]|{MASK_PATTERN}"
@@ -267,7 +268,7 @@ def join_buckets(files: Sequence[Location], group: range, buckets: int) -> tuple
         comments, by reason. It has no ids, but hashes of such short ids can be reversed by trying all of them: do not
         publish `thread`, `order` and `parent`.
     """
-    comments = pa.concat_tables([read_buckets(path, group) for path in files])
+    comments = pa.concat_tables([read_buckets(path, group) for path in files]).cast(_LARGE)  # over 2 GiB of ids
     links = comments["link_id"].combine_chunks().dictionary_encode()
     codes, ids = links.indices.to_numpy(), stable_hashes(comments["id"].combine_chunks())
     rows, unpaired = _matched_rows(comments, codes, ids)
@@ -283,10 +284,9 @@ def join_buckets(files: Sequence[Location], group: range, buckets: int) -> tuple
     del comments, links
     batches, start = [], 0
     for message, reply in texts:
-        end = start + len(message)
-        columns = [message, reply, *(pa.array(column[start:end]) for column in (thread, order, parent, month))]
+        columns = [message, reply, *(pa.array(part[start:][: len(message)]) for part in (thread, order, parent, month))]
         batches.append(pa.RecordBatch.from_arrays(columns, schema=PAIRS))
-        start = end
+        start += len(message)
     return pa.Table.from_batches(batches, PAIRS), unpaired
 
 
@@ -298,12 +298,12 @@ def _matched_rows(
 
     The hashes find what matches; should texts with the same hash differ, numbers of the texts take their place.
     """
-    read = comments.num_rows
-    parents = comments["parent_id"].combine_chunks()
+    read, parents = comments.num_rows, comments["parent_id"].combine_chunks()
     posts = pc.starts_with(parents, POST_PREFIX).to_numpy(zero_copy_only=False)
     replies = np.flatnonzero(pc.starts_with(parents, COMMENT_PREFIX).to_numpy(zero_copy_only=False))
     parents, threads = parents.take(pa.array(replies)), np.append(links, links[replies]).astype(np.uint64)
-    ids = pc.binary_join_element_wise(COMMENT_PREFIX, comments["id"].combine_chunks(), "")
+    ids = comments["id"].combine_chunks()
+    ids = pc.binary_join_element_wise(pa.scalar(COMMENT_PREFIX, ids.type), ids, pa.scalar("", ids.type))
     names = pa.concat_arrays([ids, parents])  # of all comments, then of those that replies answer
     first = _first_rows(mix(threads) ^ np.append(hashes, stable_hashes(parents, len(COMMENT_PREFIX))), read)
     found = np.flatnonzero((first < read) & (first != np.arange(len(first))))
@@ -360,7 +360,7 @@ def _in_circles(rows: NDArray[np.int64], comments: int) -> NDArray[np.bool_]:
 
 def _texts(bodies: pa.ChunkedArray, rows: NDArray[np.int64]) -> Iterator[tuple[pa.Array, pa.Array]]:
     """The texts of rows (2, pairs), chunk by chunk, since Arrow's string arrays are limited to 2 GiB."""
-    bodies = bodies.cast(pa.large_string()).combine_chunks()
+    bodies = bodies.combine_chunks()
     sizes = pc.binary_length(bodies).to_numpy()[rows].max(axis=0, initial=0)
     chunk = np.cumsum(sizes, dtype=np.int64) // _CHUNK_BYTES
     ends = [*(np.flatnonzero(np.diff(chunk)) + 1).tolist(), rows.shape[1]]

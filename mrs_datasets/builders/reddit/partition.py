@@ -53,11 +53,11 @@ def stable_hashes(values: pa.Array, skipped: int = 0) -> NDArray[np.uint64]:
     [4952883123889572249]
     """
     values = values.cast(pa.large_binary())
-    compiled = read._lines  # type: ignore[attr-defined]
+    compiled = getattr(read._lines, "hashes", None)  # type: ignore[attr-defined]  # an older one has none
     if compiled and len(values):
         _, bounds, content = values.buffers()
         bounds = np.frombuffer(bounds, np.int64)[values.offset : values.offset + len(values) + 1]
-        return np.frombuffer(compiled.hashes(content or b"", bounds, skipped), np.uint64)
+        return np.frombuffer(compiled(content or b"", bounds, skipped), np.uint64)
     return np.fromiter((xxh64_intdigest(text[skipped:]) for text in values.to_pylist()), np.uint64, len(values))
 
 

@@ -268,7 +268,7 @@ def make_build_plan(
     workers = min(workers, fit) if workers else fit
     months = [size_of(path) * RATIOS.get(path.suffix, 1.0) / LINE_BYTES for path in files]
     comments = int(sum(months))
-    pair_bytes = PAIR_BYTES * (1 + settings.context / 2) + (SIGNED_BYTES if settings.clean else 0)  # two texts a pair
+    pair_bytes = PAIR_BYTES * (1 + settings.context / 2) + (SIGNED_BYTES + 2 * workers) * settings.clean  # two texts
     disk = int(RESERVE * comments * (SPILL_BYTES + PAIRS_PER_COMMENT * pair_bytes))
     needed = -(-comments * (BUCKET_BYTES + settings.context * PAIR_BYTES) * workers // memory)
     while buckets < needed:

@@ -32,19 +32,20 @@ def repeated(
     each. Values (n,), which are hashes in several arrays, are read once. Several parts take temporary space in
     `folder`: 4 bytes per pair, and its value. Pairs are ordered by the numbers (k, n) in `arrival`, else by position.
     """
-    number, start, runs = len(parts_of(sum(map(len, values)))), 0, []
+    number, start, written, runs = len(parts_of(sum(map(len, values)))), 0, 0, []
     with TemporaryFile(dir=folder) as file:
         for scanned in values:
             kept = True if skip is None else ~skip[start : start + len(scanned)]
             run, cuts = _by_part(scanned, kept, parts, number)
-            if len(parts) > 1 and len(run):
+            if len(parts) > 1:
                 file.write(run.data)  # not mapped, so that a full disk raises an error
-                file.flush()
-                run = np.memmap(file, run.dtype, "r", file.tell() - run.nbytes, run.shape)
+                cuts, written, run = cuts + written, written + len(run), run[:0].copy()
             runs.append((start, run, cuts))
             start += len(scanned)
+        file.flush()
+        whole = np.memmap(file, run.dtype, "r") if written else None  # once: descriptors are few
         for part in range(len(parts)):
-            found = [(first, own[cuts[part] : cuts[part + 1]]) for first, own, cuts in runs]
+            found = [(at, (run if whole is None else whole)[cut[part] : cut[part + 1]]) for at, run, cut in runs]
             rows = (own["row"] + np.int64(first) for first, own in found)
             yield _shared(np.concatenate([*rows]), np.concatenate([mix(own["value"]) for _, own in found]), arrival)
 

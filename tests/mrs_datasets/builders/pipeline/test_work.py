@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -124,10 +125,31 @@ def test_what_was_done_before_an_error_stays(tmp_path: Path, workers: int, error
 def test_a_worker_that_is_killed_is_told(tmp_path: Path) -> None:
     work, log = open_work(tmp_path), tmp_path / "log"
     shards = [*make_shards(work, "ab", log), Shard("c", 1, tmp_path / "c", partial(end_itself, log))]
-    with pytest.raises(InputError, match=r"a worker was killed .*--resume"):
+    told = rf"a worker was killed .*--resume, .* Finished work is kept in {re.escape(str(work.folder))}\.$"
+    with pytest.raises(InputError, match=told), work.kept_after_errors():
         run(work, "stage", shards, 2)
     again = open_work(tmp_path, resume=True)
     assert run(again, "stage", make_shards(again, "ab", log), 2) == [{"text": "aa"}, {"text": "bb"}]
+
+
+def test_an_error_leaves_work_that_may_be_finished_and_no_other(tmp_path: Path) -> None:
+    """A resumed build with other dumps may fail before it looks at any finished shard."""
+    error, log = InputError("b.zst: cannot be read."), tmp_path / "log"
+    work = open_work(tmp_path)
+    with pytest.raises(InputError, match=r"^b\.zst: cannot be read\.$"), work.kept_after_errors():
+        raise error
+    assert not work.folder.exists()
+    work = open_work(tmp_path)
+    run(work, "stage", make_shards(work, "a", log))
+    again = open_work(tmp_path, resume=True, dumps=["b"], changeable={"dumps": ["other"]})
+    kept = rf" Finished work is kept in {re.escape(str(work.folder))}; continue with --resume\.$"
+    with pytest.raises(InputError, match=kept), again.kept_after_errors():
+        raise error
+    assert again.done("stage", "a")
+    again = open_work(tmp_path, overwrite=True)
+    with pytest.raises(InputError, match=r"read\.$"), again.kept_after_errors():
+        raise error
+    assert not again.folder.exists()
 
 
 def test_work_of_an_earlier_build_is_not_touched_unasked(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Duplicates over all buckets of a language, from numbers alone; near duplicates and what only looks like one."""
 
+import os
 import random
 import statistics
 import tracemalloc
@@ -292,8 +293,16 @@ def test_results_of_a_damaged_gathered_file_are_not_kept(
     after = Stopping(0)
     assert large.find("harmed", after) == expected
     assert after.done == 1 + 3 * (COLUMNS - 2) + 1
+
+
+def test_a_worker_that_misses_files_of_a_shared_search_says_which(tmp_path: Path) -> None:
+    equal, words = tmp_path / "x.exact.npy", tmp_path / "x.words.json"
+    values = (equal, words, "en", 0, (0, range(1)), tmp_path / "x.0.npy", int)
     with pytest.raises(InputError, match=r"x\.pairs: is missing; put --out, .* on a disk that all workers share"):
-        module._opened({folder / "x.pairs": 1})
+        module._near_shard({tmp_path / "x.pairs": 1}, *values)
+    write_array(equal, np.zeros(0, np.bool_))
+    with pytest.raises(InputError, match=r"x\.words\.json: is damaged \(.*continue with --resume"):
+        module._near_shard({}, *values)
 
 
 def test_nothing_is_left_of_a_shared_search_of_a_language_that_is_dropped(
@@ -384,6 +393,19 @@ def test_values_that_repeat_are_found_part_by_part_in_one_pass(
         assert sorted(groups) == sorted(sorted(rows, key=numbers.__getitem__) for rows in expected if len(rows) > 1)
         [alone] = repeated.repeated(files, arrival, range(part, part + 1), tmp_path, without)
         assert [array.tolist() for array in alone] == [rows.tolist(), opens.tolist()]
+
+
+def test_many_files_take_few_descriptors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(repeated, "PART_PAIRS", 100)
+    kind, files = resource.RLIMIT_NOFILE, [np.arange(9, dtype=np.uint64)] * 200
+    before = resource.getrlimit(kind)
+    resource.setrlimit(kind, (len(os.listdir("/dev/fd")) + 50, before[1]))
+    try:
+        found = [*repeated.repeated(files, [], repeated.parts_of(1800), tmp_path)]
+    finally:
+        resource.setrlimit(kind, before)
+    assert sum(len(rows) for rows, _ in found) == 1800
 
 
 # --- Near duplicates ------------------------------------------------------------------------------------------------
