@@ -5,6 +5,7 @@ import random
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 import httpx
@@ -222,7 +223,12 @@ def _awaited(
     method: Callable[Concatenate[Client, Given], Content],
 ) -> Callable[Concatenate["AsyncClient", Given], Coroutine[Any, Any, Content]]:
     """A method of `Client` for `AsyncClient`, where `_ask` is a coroutine."""
-    return cast(Any, method)
+
+    @wraps(method)
+    async def asking(self: "AsyncClient", *given: Given.args, **named: Given.kwargs) -> Content:
+        return cast(Content, await cast(Any, method)(self, *given, **named))
+
+    return asking
 
 
 class AsyncClient:
