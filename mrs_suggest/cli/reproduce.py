@@ -94,8 +94,7 @@ def _run(options: argparse.Namespace) -> int:
     require_least(options, 1, "jobs")
     if options.table == ALL:
         return list_tables(options)
-    table = read_table(TABLES, options.table)
-    table = at_scale(table, options.scale)
+    table = at_scale(read_table(TABLES, options.table), options.scale)
     sheets = read_sheets(options.sheets) if options.sheets else None
     printed = options.printed or ([] if options.figures else table.at(options.scale).main)
     if printed or options.figures:
@@ -112,8 +111,7 @@ def _run(options: argparse.Namespace) -> int:
     output = (options.output or Path("build") / "reproduce" / table.name) / options.scale
     if options.page and not any(output.glob("cells/*/run/run.json")):
         raise InputError(f"--page: {visible(output)} has no finished run; run cells without --page, or name --output.")
-    given = tuple(checkpoints.values())
-    setup = Setup(table, output, CONFIGS, options.scale, model, checkpoints=given)
+    setup = Setup(table, output, CONFIGS, options.scale, model, checkpoints=tuple(checkpoints.values()))
     used = list(dict.fromkeys(name for cell in cells.values() for name in cell.spec.data_names(setup.scale)))
     sources = _named(options.data, "data", "NAME")
     try:
@@ -195,7 +193,7 @@ def list_cells(setup: Setup, cells: Mapping[str, Cell], jobs: int) -> None:
             finished += 1
             told.append(f"of commit {states.commit(name)}")
         elif not reason:
-            left.append(estimates.seconds(states.identity(name), steps))
+            left.append(estimates.seconds(states.work(name), steps))
             told.append("time unknown" if left[-1] is None else f"about {told_duration(left[-1])}")
         print(f"{told[0]}  {', '.join(told[1:])}".rstrip())
         if not states.without_command(name):
