@@ -81,7 +81,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from mrs_suggest.reproduce.cells import Setup, all_cells, chosen_cells
+    from mrs_suggest.reproduce.cells import Setup, States, all_cells, chosen_cells
     from mrs_suggest.reproduce.overview import trial_lines, why_not_timed
     from mrs_suggest.reproduce.preference import read_sheets
     from mrs_suggest.reproduce.processes import Stopped, StopSignals
@@ -118,7 +118,8 @@ def _run(options: argparse.Namespace) -> int:
         with StopSignals() as signals:
             if options.estimate:
                 setup = prepare_data(setup, sources, used, True, lambda line: None)
-                timed = [name for name, why in why_not_timed(setup, cells).items() if not why]
+                states, reasons = States(setup, cells), why_not_timed(setup, cells)
+                timed = [name for name, why in reasons.items() if not (why or states.awaited(name))]
                 used = [data for name in timed for data in cells[name].spec.data_names(setup.scale)]
             setup = prepare_data(setup, sources, used, options.dry_run, say)
             if options.estimate:

@@ -231,6 +231,10 @@ class States:
             found |= self.lacking(other)
         return found
 
+    def awaited(self, name: str) -> list[str]:
+        """The cells that must be finished first and are not."""
+        return [one for one in self._cells[name].needs() if self.state(one) != DONE]
+
     def _lacks(self, name: str) -> dict[str, str]:
         cell, setup, found = self._cells[name], self._setup, {}
         for data in self._lacking_data(name):

@@ -41,8 +41,8 @@ def trial_lines(setup: Setup, cells: Mapping[str, Cell], jobs: int = 1) -> Itera
             groups[kind_of(states.work(name))[0]].append(cells[name])
     for kind, alike in groups.items():
         told = ", ".join([kind[0], *(f"{key} {of}" for key, of in zip(SAME, kind[1:], strict=True) if of != "None")])
-        ready = [cell for cell in alike if all(states.state(one) == DONE for one in cell.needs())]
-        problem = "" if ready else f"unknown until {', '.join(alike[0].needs())} has run"
+        ready = [cell for cell in alike if not states.awaited(cell.name)]
+        problem = "" if ready else f"unknown until {', '.join(states.awaited(alike[0].name))} has run"
         if ready and estimates.seconds(work := states.work(ready[0].name), 1) is None:
             found, problem = time_of_trial(setup, ready[0])
             estimates.add({"identity": work, **found})

@@ -227,3 +227,20 @@ def test_a_list_reads_no_data(ready: Ready, preparing: None, tmp_path: Path, mon
     os.utime(sources["chats"] / "en.tsv", ns=(0, note.stat().st_mtime_ns + 1))
     prepare_data(setup, sources, list(sources), True, said.append)
     assert said[0].startswith("data chats: mrs data prepare "), "as they may have changed"
+
+
+def test_data_are_not_prepared_for_cells_that_wait_for_another(
+    ready: Ready, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mrs_suggest.cli import main, reproduce
+
+    ready()
+    table = TABLE.replace("  student:\n", "  student:\n    data: chats\n")
+    (tmp_path / "configs" / "test.yaml").write_text(table)
+    for name in ("TABLES", "CONFIGS"):
+        monkeypatch.setattr(reproduce, name, tmp_path / "configs")
+    (tmp_path / "en.tsv").write_text("a\tb\n")
+    words = ["--only", "student/42", "--estimate", "--data", f"chats={tmp_path}", "--output", "out"]
+    assert main.main(["reproduce", "test", *words]) == 0
+    assert "@teacher: 1 cell, unknown until teacher/42 has run" in capsys.readouterr().out
+    assert not (tmp_path / "out").exists()
