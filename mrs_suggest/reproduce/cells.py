@@ -277,7 +277,7 @@ class States:
 
 
 def read_note(path: Path) -> Record | None:
-    """What a file next to a run or in it says, such as the runner's note; None if it cannot be read."""
+    """Read a note of a run, such as the runner's; None if it cannot be read."""
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):

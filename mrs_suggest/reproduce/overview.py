@@ -12,7 +12,7 @@ from mrs_suggest.reproduce.table import Table, at_scale, only_tables
 
 
 def lacks_gpu(table: Table, scale: str) -> bool:
-    """Whether training at a scale needs a GPU, and this machine has none."""
+    """Whether training at a scale needs a GPU that this machine does not have."""
     from torch.cuda import is_available
 
     return table.at(scale).gpu and not is_available()
