@@ -140,9 +140,7 @@ class Client:
                 raise TypeError(f"{name}: expected a list of texts, found one str; pass [text].")
         name, asked = "messages", list[Any](messages)
         if any(isinstance(one, Mapping) for one in asked):
-            raise TypeError(
-                "messages: expected a list of texts or conversations, found one conversation; pass [turns]."
-            )
+            raise TypeError("messages: expected texts or conversations, found one conversation; pass [turns].")
         if not all(isinstance(one, str) for one in asked):
             turns = [[{"from": THEM, "text": one}] if isinstance(one, str) else one for one in asked]
             name, asked = "conversations", turns
