@@ -81,7 +81,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from mrs_suggest.reproduce.cells import Setup, all_cells, chosen_cells
+    from mrs_suggest.reproduce.cells import Setup, States, all_cells, chosen_cells
     from mrs_suggest.reproduce.overview import trial_lines, why_not_timed
     from mrs_suggest.reproduce.preference import read_sheets
     from mrs_suggest.reproduce.processes import Stopped, StopSignals
@@ -94,8 +94,7 @@ def _run(options: argparse.Namespace) -> int:
     require_least(options, 1, "jobs")
     if options.table == ALL:
         return list_tables(options)
-    table = read_table(TABLES, options.table)
-    table = at_scale(table, options.scale)
+    table = at_scale(read_table(TABLES, options.table), options.scale)
     sheets = read_sheets(options.sheets) if options.sheets else None
     printed = options.printed or ([] if options.figures else table.at(options.scale).main)
     if printed or options.figures:
@@ -112,15 +111,15 @@ def _run(options: argparse.Namespace) -> int:
     output = (options.output or Path("build") / "reproduce" / table.name) / options.scale
     if options.page and not any(output.glob("cells/*/run/run.json")):
         raise InputError(f"--page: {visible(output)} has no finished run; run cells without --page, or name --output.")
-    given = tuple(checkpoints.values())
-    setup = Setup(table, output, CONFIGS, options.scale, model, checkpoints=given)
+    setup = Setup(table, output, CONFIGS, options.scale, model, checkpoints=tuple(checkpoints.values()))
     used = list(dict.fromkeys(name for cell in cells.values() for name in cell.spec.data_names(setup.scale)))
     sources = _named(options.data, "data", "NAME")
     try:
         with StopSignals() as signals:
             if options.estimate:
                 setup = prepare_data(setup, sources, used, True, lambda line: None)
-                timed = [name for name, why in why_not_timed(setup, cells).items() if not why]
+                states, reasons = States(setup, cells), why_not_timed(setup, cells)
+                timed = [name for name, why in reasons.items() if not (why or states.awaited(name))]
                 used = [data for name in timed for data in cells[name].spec.data_names(setup.scale)]
             setup = prepare_data(setup, sources, used, options.dry_run, say)
             if options.estimate:
@@ -195,7 +194,7 @@ def list_cells(setup: Setup, cells: Mapping[str, Cell], jobs: int) -> None:
             finished += 1
             told.append(f"of commit {states.commit(name)}")
         elif not reason:
-            left.append(estimates.seconds(states.identity(name), steps))
+            left.append(estimates.seconds(states.work(name), steps))
             told.append("time unknown" if left[-1] is None else f"about {told_duration(left[-1])}")
         print(f"{told[0]}  {', '.join(told[1:])}".rstrip())
         if not states.without_command(name):

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -121,9 +122,8 @@ def run_of(name: str, setup: Setup) -> Path:
 
 def all_cells(table: Table) -> dict[str, Cell]:
     """Every cell by name, those that others wait for first."""
-    found = {
-        cell.name: cell for id, spec in table.cells.items() for seed in spec.seeds for cell in [Cell(id, seed, spec)]
-    }
+    every = [Cell(id, seed, spec) for id, spec in table.cells.items() for seed in spec.seeds]
+    found = {cell.name: cell for cell in every}
     ordered: dict[str, Cell] = {}
 
     def add(name: str, above: tuple[str, ...] = ()) -> None:
@@ -167,38 +167,35 @@ class States:
         self._setup, self._cells = setup, cells
         models = [*([setup.model] if setup.model else []), *setup.checkpoints]
         self._models = {str(folder): _fingerprint_of_model(folder) for folder in models}
-        self._data = {name: data_fingerprint(folder) for name, folder in setup.data.items()}
+        self._fingerprint = cache(lambda name: data_fingerprint(setup.data[name]) if name in setup.data else None)
         self._identities: dict[str, Record] = {}
 
     def identity(self, name: str) -> Record:
         """Everything that must be equal for a finished run to be kept; stored next to the run."""
         if name not in self._identities:
-            cell, setup = self._cells[name], self._setup
-            options = {**cell.config(setup), **cell.options(setup)}
-            for key in ("output_dir", "overwrite", "data"):
-                options.pop(key, None)
-            for key, reference in references(cell.spec.options):
-                options[key] = f"@{reference}"
-            chosen = cell.spec.chosen(setup.scale).items()
-            options |= {key: value for key, value in chosen if DATA.search(str(value))}
-            own, *others = cell.spec.data_names(setup.scale)
-            options = {
-                key: self._models.get(value, value) if isinstance(value, str) else value
-                for key, value in options.items()
+            cell = self._cells[name]
+            own, *others = cell.spec.data_names(self._setup.scale)
+            held = {
+                "data": self._fingerprint(own) if own in self._setup.data else own,
+                **({"other data": {other: self._fingerprint(other) for other in others}} if others else {}),
+                "needs": {other: self.identity(other) for other in cell.needs()},
+                "version": __version__,
             }
-            self._identities[name] = json.loads(
-                json.dumps(
-                    {
-                        "trainer": cell.spec.trainer or setup.table.trainer,
-                        "options": options,
-                        "data": self._data.get(own, own),
-                        **({"other data": {name: self._data.get(name) for name in others}} if others else {}),
-                        "needs": {other: self.identity(other) for other in cell.needs()},
-                        "version": __version__,
-                    }
-                )
-            )
+            self._identities[name] = json.loads(json.dumps({**self.work(name), **held}))
         return self._identities[name]
+
+    def work(self, name: str) -> Record:
+        """The part of an identity on which times depend: trainer and options. Its data are not read."""
+        cell, setup = self._cells[name], self._setup
+        options = {**cell.config(setup), **cell.options(setup)}
+        options = {key: value for key, value in options.items() if key not in ("output_dir", "overwrite", "data")}
+        options |= {key: f"@{reference}" for key, reference in references(cell.spec.options)}
+        chosen = cell.spec.chosen(setup.scale).items()
+        options |= {key: value for key, value in chosen if DATA.search(str(value))}
+        options = {
+            key: self._models.get(value, value) if isinstance(value, str) else value for key, value in options.items()
+        }
+        return {"trainer": cell.spec.trainer or setup.table.trainer, "options": options}
 
     def without_command(self, name: str) -> str:
         """Why no command runs the cell at this scale, whatever the data; empty if one does."""
@@ -233,6 +230,10 @@ class States:
         for other in self._cells[name].needs():
             found |= self.lacking(other)
         return found
+
+    def awaited(self, name: str) -> list[str]:
+        """The cells that must be finished first and are not."""
+        return [one for one in self._cells[name].needs() if self.state(one) != DONE]
 
     def _lacks(self, name: str) -> dict[str, str]:
         cell, setup, found = self._cells[name], self._setup, {}
@@ -276,7 +277,7 @@ class States:
 
 
 def read_note(path: Path) -> Record | None:
-    """What a file next to a run or in it says, such as the runner's note; None if it cannot be read."""
+    """Read a note of a run, such as the runner's; None if it cannot be read."""
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -310,9 +311,8 @@ def _fingerprint_of_model(folder: Path) -> str:
     """Hash of a model's weights, configuration and tokenizer; a hub id is its own."""
     if not folder.is_dir():
         return str(folder)
-    files = [
-        path for path in folder.rglob("*") if path.suffix in (".safetensors", ".json", ".model") and path.is_file()
-    ]
+    found = (one for one in folder.rglob("*") if one.is_file())
+    files = [one for one in found if one.suffix in (".safetensors", ".json", ".model")]
     if not files:
         raise InputError(f"{folder}: expected a model folder with config.json and safetensors.")
     return content_hash(files)

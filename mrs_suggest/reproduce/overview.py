@@ -12,7 +12,7 @@ from mrs_suggest.reproduce.table import Table, at_scale, only_tables
 
 
 def lacks_gpu(table: Table, scale: str) -> bool:
-    """Whether training at a scale needs a GPU, and this machine has none."""
+    """Whether training at a scale needs a GPU that this machine does not have."""
     from torch.cuda import is_available
 
     return table.at(scale).gpu and not is_available()
@@ -38,15 +38,15 @@ def trial_lines(setup: Setup, cells: Mapping[str, Cell], jobs: int = 1) -> Itera
         if why:
             others[why] += 1
         else:
-            groups[kind_of(states.identity(name))[0]].append(cells[name])
+            groups[kind_of(states.work(name))[0]].append(cells[name])
     for kind, alike in groups.items():
         told = ", ".join([kind[0], *(f"{key} {of}" for key, of in zip(SAME, kind[1:], strict=True) if of != "None")])
-        ready = [cell for cell in alike if all(states.state(one) == DONE for one in cell.needs())]
-        problem = "" if ready else f"unknown until {', '.join(alike[0].needs())} has run"
-        if ready and estimates.seconds(identity := states.identity(ready[0].name), 1) is None:
+        ready = [cell for cell in alike if not states.awaited(cell.name)]
+        problem = "" if ready else f"unknown until {', '.join(states.awaited(alike[0].name))} has run"
+        if ready and estimates.seconds(work := states.work(ready[0].name), 1) is None:
             found, problem = time_of_trial(setup, ready[0])
-            estimates.add({"identity": identity, **found})
-        times = [estimates.seconds(states.identity(cell.name), steps_of(cell, setup)) for cell in alike]
+            estimates.add({"identity": work, **found})
+        times = [estimates.seconds(states.work(cell.name), steps_of(cell, setup)) for cell in alike]
         yield f"  {told}: {len(alike)} cell{'s' * (len(alike) != 1)}, {problem or told_total(times, jobs)}"
     yield from (f"  not timed: {count} cell{'s' * (count != 1)}, {why}" for why, count in others.items())
 
@@ -108,7 +108,7 @@ class Overview:
                 others["finished"] += 1
                 continue
             others.update([f"cannot run ({reason})"] if reason else [f"lack {one}" for one in lacking])
-            seconds = estimates.seconds(states.identity(name), steps_of(cell, setup))
+            seconds = estimates.seconds(states.work(name), steps_of(cell, setup))
             if gpu_lacks and cell.spec.config:
                 gpu.append(seconds)
             elif not (lacking or reason):

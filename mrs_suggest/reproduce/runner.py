@@ -46,16 +46,13 @@ def prepare_data(setup: Setup, sources: Mapping[str, Path], used: Sequence[str],
     Args:
         sources: name -> a prepared folder, or one with the source files, which the table's command prepares.
         used: the data sets that the chosen cells use; others stay as they are.
-        dry: prepare nothing.
+        dry: prepare nothing, and tell changed sources by their times, without reading them.
     """
     for name in sources:
         if name not in setup.table.data:
             raise InputError(f"--data {name}=...: expected one of {', '.join(setup.table.data) or 'none'}.")
-    found = dict(setup.data)
-    for name in used:
-        if name != EMBEDDED:
-            found[name] = _prepared(setup, name, sources.get(name), dry, say)
-    return replace(setup, data=found)
+    found = {name: _prepared(setup, name, sources.get(name), dry, say) for name in used if name != EMBEDDED}
+    return replace(setup, data={**setup.data, **found})
 
 
 def _prepared(setup: Setup, name: str, source: Path | None, dry: bool, say: Say) -> Path | None:
@@ -82,9 +79,11 @@ def _made(setup: Setup, name: str, command: str, values: Mapping[str, Path], dry
     """The folder that a data set's command writes, made unless it stands."""
     out = setup.output / "data" / name
     note = setup.output / "data" / f"{name}.json"
-    files = (path for source in values.values() for path in source.rglob("*") if path.is_file())
-    identity = {"command": command, "source": content_hash(files)}
-    if (out / "report.json").is_file() and note.is_file() and json.loads(note.read_text("utf-8")) == identity:
+    files = [path for source in values.values() for path in source.rglob("*") if path.is_file()]
+    identity = {"command": command, **({} if dry else {"source": content_hash(files)})}
+    made = json.loads(note.read_text("utf-8")) if note.is_file() and (out / "report.json").is_file() else {}
+    newer = dry and made and any(path.stat().st_mtime_ns > note.stat().st_mtime_ns for path in files)
+    if identity.items() <= made.items() and not newer:
         return out
     words = [word.format(out=out, **values) for word in shlex.split(command)]
     say(f"data {name}: {shlex.join(words)}")
@@ -95,9 +94,7 @@ def _made(setup: Setup, name: str, command: str, values: Mapping[str, Path], dry
     out.parent.mkdir(parents=True, exist_ok=True)
     log = out.with_suffix(".log")
     with log.open("w", encoding="utf-8") as file:
-        code = subprocess.run(
-            [*_mrs(), *words[1:], "--overwrite"], stdout=file, stderr=subprocess.STDOUT, check=False
-        ).returncode
+        code = subprocess.call([*_mrs(), *words[1:], "--overwrite"], stdout=file, stderr=subprocess.STDOUT)
     if code:
         given = f"={values['source']}" if values else ""
         raise InputError(f"--data {name}{given}: cannot be prepared ({_last_line(log)}).")

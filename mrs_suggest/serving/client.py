@@ -5,6 +5,7 @@ import random
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 import httpx
@@ -139,9 +140,7 @@ class Client:
                 raise TypeError(f"{name}: expected a list of texts, found one str; pass [text].")
         name, asked = "messages", list[Any](messages)
         if any(isinstance(one, Mapping) for one in asked):
-            raise TypeError(
-                "messages: expected a list of texts or conversations, found one conversation; pass [turns]."
-            )
+            raise TypeError("messages: expected texts or conversations, found one conversation; pass [turns].")
         if not all(isinstance(one, str) for one in asked):
             turns = [[{"from": THEM, "text": one}] if isinstance(one, str) else one for one in asked]
             name, asked = "conversations", turns
@@ -222,7 +221,12 @@ def _awaited(
     method: Callable[Concatenate[Client, Given], Content],
 ) -> Callable[Concatenate["AsyncClient", Given], Coroutine[Any, Any, Content]]:
     """A method of `Client` for `AsyncClient`, where `_ask` is a coroutine."""
-    return cast(Any, method)
+
+    @wraps(method)
+    async def asking(self: "AsyncClient", *given: Given.args, **named: Given.kwargs) -> Content:
+        return cast(Content, await cast(Any, method)(self, *given, **named))
+
+    return asking
 
 
 class AsyncClient:

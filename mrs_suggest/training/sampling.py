@@ -285,7 +285,7 @@ class KeyedRows(Dataset[tuple[Key, Any]], Generic[Key]):
 
     Args:
         sources: key -> rows, which have a length and are read by their number.
-        size: number of rows; None: the lengths, which may also be the ends of numbers that are not all used.
+        size: number of rows; None: the sum of their lengths; pass it if their lengths only bound the row numbers.
     """
 
     def __init__(self, sources: Sequence[tuple[Key, Any]], size: int | None = None) -> None:

@@ -1,6 +1,7 @@
 """Cells are run once, resumed, repeated where something changed, and one that fails does not stop the others."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.reproduce import runner
 from mrs_suggest.reproduce.cells import DONE, FAILED, INTERRUPTED, MISSING, States
-from mrs_suggest.reproduce.overview import trial_lines
+from mrs_suggest.reproduce.overview import Overview, trial_lines
 from mrs_suggest.reproduce.runner import prepare_data, run_cells
 from tests.mrs_suggest.reproduce.conftest import TABLE, Ready
 
@@ -206,3 +207,40 @@ def test_cells_that_need_a_gpu_are_timed_on_one_alone(ready: Ready, monkeypatch:
     for there, line in ((False, "not timed: 1 cell, need a GPU"), (True, "org/base: 1 cell, about 115 s")):
         monkeypatch.setattr("torch.cuda.is_available", lambda there=there: there)
         assert [one.endswith(line) for one in trial_lines(*ready("teacher/42", text=text))] == [True]
+
+
+def test_a_list_reads_no_data(ready: Ready, preparing: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    setup, _ = ready()
+    sources = {"chats": tmp_path / "source", "texts": tmp_path / "texts"}
+    for folder, file in zip(sources.values(), ("en.tsv", "T.txt"), strict=True):
+        folder.mkdir()
+        (folder / file).write_text("a\tb\n")
+    setup = prepare_data(setup, sources, list(sources), False, print)
+    note = tmp_path / "out" / "data" / "chats.json"
+    said: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr("mrs_suggest.common.io.files.file_sha256", lambda path: pytest.fail(f"reads {path}"))
+        assert prepare_data(setup, sources, list(sources), True, said.append).data == setup.data
+        assert not said, "they are prepared"
+        overview = Overview("full", setup.configs, tmp_path / "out", sources)
+        assert any("can run here" in line for line in overview.lines({"test": setup.table}))
+    os.utime(sources["chats"] / "en.tsv", ns=(0, note.stat().st_mtime_ns + 1))
+    prepare_data(setup, sources, list(sources), True, said.append)
+    assert said[0].startswith("data chats: mrs data prepare "), "as they may have changed"
+
+
+def test_data_are_not_prepared_for_cells_that_wait_for_another(
+    ready: Ready, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mrs_suggest.cli import main, reproduce
+
+    ready()
+    table = TABLE.replace("  student:\n", "  student:\n    data: chats\n")
+    (tmp_path / "configs" / "test.yaml").write_text(table)
+    for name in ("TABLES", "CONFIGS"):
+        monkeypatch.setattr(reproduce, name, tmp_path / "configs")
+    (tmp_path / "en.tsv").write_text("a\tb\n")
+    words = ["--only", "student/42", "--estimate", "--data", f"chats={tmp_path}", "--output", "out"]
+    assert main.main(["reproduce", "test", *words]) == 0
+    assert "@teacher: 1 cell, unknown until teacher/42 has run" in capsys.readouterr().out
+    assert not (tmp_path / "out").exists()

@@ -1,6 +1,7 @@
 """The client against servers that drop connections, are busy, or are not `mrs serve` at all."""
 
 import asyncio
+import inspect
 import json
 import socket
 import struct
@@ -10,6 +11,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from types import SimpleNamespace
+from typing import get_type_hints
+from unittest.mock import AsyncMock
 
 import httpx
 import pytest
@@ -163,3 +166,14 @@ def test_unknown_fields_are_ignored() -> None:
         (answer,) = plain(url)
     assert (answer.replies, answer.error, answer.problem) == (["Hello!"], "c", "m")
     assert answer.suggestions[0].parts == {"a": 0.5}
+
+
+def test_asynchronous_methods_can_be_told_and_replaced() -> None:
+    for name in ("suggest", "models", "feedback", "reload", "ready", "close"):
+        own, plain_one = getattr(AsyncClient, name), getattr(Client, name)
+        assert inspect.iscoroutinefunction(own), name
+        assert get_type_hints(own)["return"] == get_type_hints(plain_one)["return"], "what an await gives"
+        assert inspect.signature(own).parameters.keys() == inspect.signature(plain_one).parameters.keys()
+    client = AsyncMock(spec=AsyncClient)
+    client.suggest.return_value = []
+    assert asyncio.run(client.suggest(["hi"])) == []
