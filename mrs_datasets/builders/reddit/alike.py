@@ -22,7 +22,10 @@ _SIGNS = Table(lambda c: "'" if c in "'’" else None if c != " " and unicodedat
 _VOWELS = frozenset("aeiouаеиоуыюя")
 KANA = frozenset(map(chr, (*range(0x3041, 0x3097), *range(0x30A1, 0x30FB), 0x30FC)))
 _PARTICLES = frozenset("かがでとなにねのはへもやよわを")
-_MARK, LEAST_TEXTS = "_", 1_000  # begins a sequence of letters, and no word; alone, counts texts with kana
+_MARK, FEWEST = (
+    "_",
+    1_000,
+)  # begins a sequence of letters, and no word; alone, counts texts with kana; how many it needs
 _OTHER_WORD = re.compile(  # a demonstrative, a name before a title, a word in katakana, an inflection
     r"(.*)[こそあど]?(.*)\n\1[こそあど]?\2"
     r"|(.*)[ぁ-ヺー]?([ぁ-ヺー]{,3}(?:さ[んま]|ちゃん|くん|[君様]).*)\n\3[ぁ-ヺー]?\4"
@@ -110,10 +113,10 @@ def one_error(one: str, other: str) -> bool:
 def kana_error(one: str, other: str, counts: Counter[str]) -> bool:
     """Whether words have `one_error` in their kana, which makes all sequences of letters rare that were common.
 
-    Japanese has no spaces between words: sequences of at least `LEAST_TEXTS` texts take their place. Where a change may
+    Japanese has no spaces between words: sequences of at least `FEWEST` texts take their place. Where a change may
     make an `_OTHER_WORD`, it is no error.
     """
-    error = one_error(one, other) and one.translate(_OTHERS) == other.translate(_OTHERS) and counts[_MARK] >= LEAST_TEXTS
+    error = one_error(one, other) and one.translate(_OTHERS) == other.translate(_OTHERS) and counts[_MARK] >= FEWEST
     kinds = [(a - b, b - a) for a, b in zip(_sequences(one), _sequences(other), strict=True)]
     common = {tuple(all(counts[found] >= OFTEN for found in side) for side in kind) for kind in kinds}
     rare = common in ({(True, False)}, {(False, True)})

@@ -23,7 +23,7 @@ from mrs_datasets.builders.pipeline.stages import Shard, Workers, read_codes, re
 from mrs_datasets.builders.pipeline.work_folder import WorkFolder
 from mrs_datasets.builders.reddit import duplicates as module
 from mrs_datasets.builders.reddit import repeated
-from mrs_datasets.builders.reddit.alike import KANA, LEAST_TEXTS, OFTEN, alike, count_words
+from mrs_datasets.builders.reddit.alike import FEWEST, KANA, OFTEN, alike, count_words
 from mrs_datasets.builders.reddit.duplicates import (
     BANDS,
     COLUMNS,
@@ -515,7 +515,7 @@ def test_another_meaning_is_no_typing_error(language: str, one: str, other: str)
 
 def common(text: str) -> Counter[str]:
     """Counts as if many texts had all words of a text, and none another."""
-    return Counter(dict.fromkeys(count_words([text], "none"), LEAST_TEXTS))
+    return Counter(dict.fromkeys(count_words([text], "none"), FEWEST))
 
 
 def test_a_wrong_kana_needs_many_texts() -> None:
@@ -523,16 +523,16 @@ def test_a_wrong_kana_needs_many_texts() -> None:
     counts = common(right)
     assert alike(right, wrong, counts, "ja")
     assert alike(wrong, right, counts, "ja")
-    assert not alike(right, wrong, Counter(dict.fromkeys(counts, LEAST_TEXTS - 1)), "ja")
+    assert not alike(right, wrong, Counter(dict.fromkeys(counts, FEWEST - 1)), "ja")
     assert not alike(right, wrong, counts + common(wrong), "ja")
     for entry in {entry for entry in counts if entry[0] == "_"} - {*common(wrong)}:
-        assert not alike(right, wrong, counts - Counter({entry: LEAST_TEXTS}), "ja"), entry
+        assert not alike(right, wrong, counts - Counter({entry: FEWEST}), "ja"), entry
 
 
 def test_no_two_of_many_japanese_texts_are_one(shared_data: Path) -> None:
     lines = (PACKAGE / "everyday" / "ja.txt").read_text(encoding="utf-8").splitlines()
     texts = [line.split("] ")[-1].lstrip("<> ") for line in lines]
-    texts += (shared_data / "ja.tsv").read_text(encoding="utf-8").replace("\t", "\n").splitlines()
+    texts += (shared_data / "replies" / "ja.tsv").read_text(encoding="utf-8").replace("\t", "\n").splitlines()
     counts, groups = count_words(texts, "ja"), dict[str, set[str]]()
     for text in {normalise_reply(text) for text in texts}:
         for place in range(len(text)):
