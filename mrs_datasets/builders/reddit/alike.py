@@ -22,10 +22,7 @@ _SIGNS = Table(lambda c: "'" if c in "'’" else None if c != " " and unicodedat
 _VOWELS = frozenset("aeiouаеиоуыюя")
 KANA = frozenset(map(chr, (*range(0x3041, 0x3097), *range(0x30A1, 0x30FB), 0x30FC)))
 _PARTICLES = frozenset("かがでとなにねのはへもやよわを")
-_MARK, FEWEST = (
-    "_",
-    1_000,
-)  # begins a sequence of letters, and no word; alone, counts texts with kana; how many it needs
+_MARK, FEWEST = "_", 1_000  # begins a sequence of letters, and no word; counts texts with kana: so many are needed
 _OTHER_WORD = re.compile(  # a demonstrative, a name before a title, a word in katakana, an inflection
     r"(.*)[こそあど]?(.*)\n\1[こそあど]?\2"
     r"|(.*)[ぁ-ヺー]?([ぁ-ヺー]{,3}(?:さ[んま]|ちゃん|くん|[君様]).*)\n\3[ぁ-ヺー]?\4"

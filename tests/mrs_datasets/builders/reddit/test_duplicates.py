@@ -535,11 +535,11 @@ def test_no_two_of_many_japanese_texts_are_one(shared_data: Path) -> None:
     texts += (shared_data / "replies" / "ja.tsv").read_text(encoding="utf-8").replace("\t", "\n").splitlines()
     counts, groups = count_words(texts, "ja"), dict[str, set[str]]()
     for text in {normalise_reply(text) for text in texts}:
-        for place in range(len(text)):
+        for place in range(len(text) + 1):  # at last, the text itself
             groups.setdefault(text[:place] + text[place + 1 :], set()).update([text])
     close = [pair for group in groups.values() for pair in combinations(sorted(group), 2)]
     known = [pair for language, *pair in cases(__file__, "test_another_meaning_is_no_typing_error") if language == "ja"]
-    assert len(close) > 1000
+    assert len(close) > 100
     assert not [pair for pair in [*close, *known] if alike(*pair, counts, "ja")]
 
 
