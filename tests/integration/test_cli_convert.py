@@ -85,9 +85,12 @@ def test_through_the_installed_command(mrs: Callable[..., Any], tmp_path: Path) 
     done = mrs("convert", "unicoder", "checkpoint.pt", "--out", "out", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "--tokenizer" in done.stdout.splitlines()[-1]
+    (tmp_path / "out" / "config.json").write_text("{}", encoding="utf-8")
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     again = mrs("convert", "unicoder", "checkpoint.pt", "--out", "out", cwd=tmp_path)
     assert again.returncode == 2
     assert "Traceback" not in again.stderr
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == kept
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.pt", "out"]
 
 

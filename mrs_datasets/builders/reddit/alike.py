@@ -1,5 +1,6 @@
 """Whether two texts mean the same: they differ in a typing error, or, if they are long, in few words."""
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
@@ -21,7 +22,14 @@ _SIGNS = Table(lambda c: "'" if c in "'’" else None if c != " " and unicodedat
 _VOWELS = frozenset("aeiouаеиоуыюя")
 KANA = frozenset(map(chr, (*range(0x3041, 0x3097), *range(0x30A1, 0x30FB), 0x30FC)))
 _PARTICLES = frozenset("かがでとなにねのはへもやよわを")
-_MARK = "_"  # begins a sequence of letters, and no word
+_MARK, FEWEST = "_", 1_000  # begins a sequence of letters, and no word; counts texts with kana: so many are needed
+_OTHER_WORD = re.compile(  # a demonstrative, a name before a title, a word in katakana, an inflection
+    r"(.*)[こそあど]?(.*)\n\1[こそあど]?\2"
+    r"|(.*)[ぁ-ヺー]?([ぁ-ヺー]{,3}(?:さ[んま]|ちゃん|くん|[君様]).*)\n\3[ぁ-ヺー]?\4"
+    r"|((?:.*[^ァ-ヺー])?)[ァ-ヺー]{1,5}((?:[^ァ-ヺー].*)?)\n\5[ァ-ヺー]{1,5}\6"
+    r"|(.*)[いうえかきくけげさしすせただつってでなべまみむめらりるれわ]?((?:[いかたてなねまよるん].*)?)"
+    r"\n\7[いうえかきくけげさしすせただつってでなべまみむめらりるれわ]?\8"
+)
 _SHAPE, _OTHERS = Table(lambda c: c if c in KANA else "漢"), Table(lambda c: None if c in KANA else c)
 _NEGATIONS = frozenset(read_packaged("mrs_datasets.builders.reddit", "negations.yaml"))
 
@@ -100,18 +108,16 @@ def one_error(one: str, other: str) -> bool:
 
 
 def kana_error(one: str, other: str, counts: Counter[str]) -> bool:
-    """Whether words have `one_error` in their kana, which makes a sequence of letters rare that was common.
+    """Whether words have `one_error` in their kana, which makes all sequences of letters rare that were common.
 
-    Japanese has no spaces between words: sequences take their place.
+    Japanese has no spaces between words: sequences of at least `FEWEST` texts take their place. Where a change may
+    make an `_OTHER_WORD`, it is no error.
     """
-    return (
-        one_error(one, other)
-        and one.translate(_OTHERS) == other.translate(_OTHERS)
-        and any(
-            all(counts[found] >= OFTEN for found in a - b) != all(counts[found] >= OFTEN for found in b - a)
-            for a, b in zip(_sequences(one), _sequences(other), strict=True)
-        )
-    )
+    error = one_error(one, other) and one.translate(_OTHERS) == other.translate(_OTHERS) and counts[_MARK] >= FEWEST
+    kinds = [(a - b, b - a) for a, b in zip(_sequences(one), _sequences(other), strict=True)]
+    common = {tuple(all(counts[found] >= OFTEN for found in side) for side in kind) for kind in kinds}
+    rare = common in ({(True, False)}, {(False, True)})
+    return error and rare and not _OTHER_WORD.fullmatch(f"{one}\n{other}")
 
 
 def jaccard(one: str, other: str) -> float:
@@ -124,9 +130,7 @@ def _different_words(text: str) -> set[str]:
     """Those of `_words`; of all texts of a language, so without what only candidates need."""
     words = (plain := _plain(_parts(text))).split(" ")
     found = set(words if "'" not in plain else [word.strip("'") for word in words]) - {""}
-    if not KANA.isdisjoint(plain):
-        found = found.union(*chain.from_iterable(map(_sequences, found)))
-    return found
+    return found if KANA.isdisjoint(plain) else found.union({_MARK}, *chain.from_iterable(map(_sequences, found)))
 
 
 def _sequences(word: str) -> list[set[str]]:

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+import httpx
 import pytest
 
 from mrs_suggest.serving.client import AsyncClient, Client
@@ -85,4 +86,8 @@ def test_the_clients_ask_what_the_suggester_answers(server: ServerProcess) -> No
     assert [answer.message for answer in found] == ["¿Quedamos mañana?", "¿A qué hora?", "", "¿Quedamos mañana?"]
     assert [answer.replies for answer in asyncio.run(ask())] == [answer.replies for answer in found]
     assert [answer.replies for answer in mixed] == [answer.replies for answer in found[:2]]
-    assert not any("Quedamos" in line for line in server.log)
+    broken = httpx.post(f"{server.url}/v1/suggest", content='{"messages": ["Rosebud', timeout=30)
+    assert (broken.status_code, broken.json()["error"]["code"]) == (400, "invalid_json")
+    while server.wait_for("request")["status"] != 400:
+        pass
+    assert not any("Quedamos" in line or "Rosebud" in line for line in server.log)

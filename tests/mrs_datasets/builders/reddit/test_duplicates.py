@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from mrs_datasets.builders.pipeline.stages import Shard, Workers, read_codes, re
 from mrs_datasets.builders.pipeline.work_folder import WorkFolder
 from mrs_datasets.builders.reddit import duplicates as module
 from mrs_datasets.builders.reddit import repeated
-from mrs_datasets.builders.reddit.alike import KANA, OFTEN, count_words
+from mrs_datasets.builders.reddit.alike import FEWEST, KANA, OFTEN, alike, count_words
 from mrs_datasets.builders.reddit.duplicates import (
     BANDS,
     COLUMNS,
@@ -521,7 +522,7 @@ def test_japanese_chat_with_a_wrong_kana_on_each_side_is_found() -> None:
     wrong = [tuple(with_error(draw, side, HIRAGANA) for side in pair) for pair in some[:200]]
     found = near([*some, *wrong], "ja")
     assert not found[: len(some)].any()
-    assert found[len(some) :].mean() > 0.9
+    assert found[len(some) :].mean() > 0.5  # .54: each side alone is found in about 7 of 10
 
 
 @pytest.mark.parametrize(("language", "one", "other"), cases(__file__, "test_another_meaning_is_no_typing_error"))
@@ -529,6 +530,39 @@ def test_another_meaning_is_no_typing_error(language: str, one: str, other: str)
     for pairs in ([("And then?", one), ("And then?", other)], [(one, "I see."), (other, "I see.")]):
         assert not near(pairs, language).any()
         assert not near(pairs[::-1], language).any()
+    if language == "ja":  # even where all of a text is common, and nothing of the other
+        for text in (one, other):
+            assert not alike(one, other, common(text), language)
+
+
+def common(text: str) -> Counter[str]:
+    """Counts as if many texts had all words of a text, and none another."""
+    return Counter(dict.fromkeys(count_words([text], "none"), FEWEST))
+
+
+def test_a_wrong_kana_needs_many_texts() -> None:
+    right, wrong = "ありがとうございます", "ありがとうごほいます"
+    counts = common(right)
+    assert alike(right, wrong, counts, "ja")
+    assert alike(wrong, right, counts, "ja")
+    assert not alike(right, wrong, Counter(dict.fromkeys(counts, FEWEST - 1)), "ja")
+    assert not alike(right, wrong, counts + common(wrong), "ja")
+    for entry in {entry for entry in counts if entry[0] == "_"} - {*common(wrong)}:
+        assert not alike(right, wrong, counts - Counter({entry: FEWEST}), "ja"), entry
+
+
+def test_no_two_of_many_japanese_texts_are_one(shared_data: Path) -> None:
+    lines = (PACKAGE / "everyday" / "ja.txt").read_text(encoding="utf-8").splitlines()
+    texts = [line.split("] ")[-1].lstrip("<> ") for line in lines]
+    texts += (shared_data / "replies" / "ja.tsv").read_text(encoding="utf-8").replace("\t", "\n").splitlines()
+    counts, groups = count_words(texts, "ja"), dict[str, set[str]]()
+    for text in {normalise_reply(text) for text in texts}:
+        for place in range(len(text) + 1):  # at last, the text itself
+            groups.setdefault(text[:place] + text[place + 1 :], set()).update([text])
+    close = [pair for group in groups.values() for pair in combinations(sorted(group), 2)]
+    known = [pair for language, *pair in cases(__file__, "test_another_meaning_is_no_typing_error") if language == "ja"]
+    assert len(close) > 100
+    assert not [pair for pair in [*close, *known] if alike(*pair, counts, "ja")]
 
 
 def test_pairs_that_share_a_half_with_many_others_are_found() -> None:
