@@ -102,7 +102,7 @@ def find_duplicates(
     }
     shards = []
     with tqdm(total=sum(number for _, number in codes.values()), desc=STAGE, unit=" pairs", unit_scale=True) as bar:
-        run = partial(run_stage, build.work, STAGE, engine=engine, unit=bar.unit, bar=bar)
+        run = partial(run_stage, build.work, STAGE, engine=engine, unit=" pairs", bar=bar)
         for language, (target, number) in codes.items():
             parts = Part.divide(pairs, language, FILE_PAIRS)
             whole = Part(tuple(own for part in parts for own in part.slices))

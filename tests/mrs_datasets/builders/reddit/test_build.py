@@ -6,11 +6,13 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import zstandard
+from tqdm import tqdm
 
 from mrs_datasets.builders.pipeline.stages import Shard
 from mrs_datasets.builders.pipeline.work_folder import work_place
@@ -128,7 +130,8 @@ def test_english_of_all_months_and_of_some(tmp_path: Path, model: Path, months: 
     assert sum(made["configs"].get("en", {}).get(split, {}).get("rows", 0) for split in SPLITS) == kept
 
 
-def test_masks_and_duplicates_across_buckets(tmp_path: Path, model: Path) -> None:
+def test_masks_and_duplicates_across_buckets(tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mrs_datasets.builders.reddit.duplicates.tqdm", partial(tqdm, disable=True))  # TQDM_DISABLE=1
     month = filled(tmp_path / "RC_2018-01")
     for _ in range(40):
         month.add("en say it", "again")
