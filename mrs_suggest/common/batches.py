@@ -1,6 +1,21 @@
-"""Batches of texts of similar length."""
+"""Batches of what comes one by one, and of texts of similar length."""
 
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from itertools import islice
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+
+def in_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Yield so many items at a time, in order; the last batch may have fewer.
+
+    >>> list(in_batches("abcde", 2))
+    [['a', 'b'], ['c', 'd'], ['e']]
+    """
+    left = iter(items)
+    while batch := list(islice(left, size)):
+        yield batch
 
 
 def by_length(texts: Sequence[Sized | int], size: int, tokens: int | None = None) -> Iterator[list[int]]:

@@ -4,7 +4,6 @@ No code from a repository is executed: the pipeline is this class, and `Suggeste
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -12,6 +11,7 @@ import torch
 from transformers import Pipeline
 from transformers.pipelines import PIPELINE_REGISTRY
 
+from mrs_suggest.common.batches import in_batches
 from mrs_suggest.common.errors import ArgumentError, InputError
 from mrs_suggest.common.hub.baselines import SHIPPED, resolve_model
 from mrs_suggest.suggest.conversation import read_conversations, read_single
@@ -109,7 +109,7 @@ class ReplySuggestionPipeline(Pipeline):
     def _stream(self, texts: Any, size: int, arguments: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
         # A torch data set has indices and a length, but no finite iterator.
         messages = iter(texts) if isinstance(texts, Iterable) else (texts[number] for number in range(len(texts)))
-        while batch := list(islice(messages, size)):
+        for batch in in_batches(messages, size):
             yield from self._answered(batch, **arguments)
 
     def _answered(self, messages: list[Any], **arguments: Any) -> list[list[dict[str, Any]]]:

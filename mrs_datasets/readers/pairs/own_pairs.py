@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +29,7 @@ from mrs_datasets.readers.pairs.pair_files import (
     texts_of_row,
 )
 from mrs_datasets.readers.pairs.pairs import Pair, chunked, placed_pairs, split_of, split_pairs
+from mrs_suggest.common.batches import in_batches
 from mrs_suggest.common.errors import InputError, first_line
 from mrs_suggest.common.text.language_id import MIN_LANGUAGE_SCORE, Identify, is_other_language
 from mrs_suggest.common.text.languages import find_language, require_any_language
@@ -124,8 +124,7 @@ def checked_pairs(
     described = find_language(language)
     script = described.script if described and knows_script(described.script) else None
     identify = options.identify if language.partition("-")[0] in options.known_languages else None
-    source = iter(rows)
-    while batch := list(islice(source, BATCH)):
+    for batch in in_batches(rows, BATCH):
         usable = []
         for row in batch:
             if is_blank(row.message) or is_blank(row.reply):

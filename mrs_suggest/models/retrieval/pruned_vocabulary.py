@@ -4,13 +4,13 @@ embeddings."""
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from typing import Any
 
 import torch
 from tokenizers import Tokenizer
 from torch import nn
 
+from mrs_suggest.common.batches import in_batches
 from mrs_suggest.common.errors import InputError
 
 LEAST_PIECES = 100  # fewer than the characters of most languages
@@ -41,8 +41,7 @@ def kept_pieces(tokenizer: Any, texts: Iterable[str], prompts: Sequence[str], pi
     # Single characters, bare: a word whose piece is gone is spelt with them.
     read = backend.normalizer.normalize_str if backend.normalizer else str
     counted, characters = Counter[int](), {WORD_START}.union(*map(read, prompts))
-    rest = iter(texts)
-    while some := list(islice(rest, _AT_A_TIME)):
+    for some in in_batches(texts, _AT_A_TIME):
         characters.update(*map(read, some))
         for encoding in backend.encode_batch(some):
             counted.update(encoding.ids)

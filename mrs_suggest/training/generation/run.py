@@ -84,7 +84,7 @@ def compared(generator: Generator, options: SearchArguments, data: RunData, fami
 
 def _load(options: GenerationArguments, training: TrainingArguments) -> RunData:
     data = load_reply_data(options, training, need_responses=options.rank_pools)
-    text, watched = read_more_text("--denoising_text", options.denoising_text, training.seed), {}
+    text, watched = read_more_text("--denoising_text", options.denoising_text), {}
     if options.watch_languages:
         source = open_prepared(options.data, options.data_revision)
         watched = watched_messages(source, options.watch_languages, options.max_validation_examples)

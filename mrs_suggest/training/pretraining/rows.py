@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch.utils.data import Dataset
 from transformers import PreTrainedTokenizerFast
 
+from mrs_suggest.common.batches import in_batches
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.training.pretraining.texts import in_batches
 
 NOTES = ("cut", "unknown", "tokens")
 BATCH = 10_000  # sentences tokenized at a time

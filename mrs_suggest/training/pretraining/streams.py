@@ -20,10 +20,11 @@ import tokenizers
 from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
+from mrs_suggest.common.batches import in_batches
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.training.pretraining.cache import cached_folder
 from mrs_suggest.training.pretraining.rows import NOTES, TokenRows
-from mrs_suggest.training.pretraining.texts import Streamed, in_batches
+from mrs_suggest.training.pretraining.texts import Streamed
 from mrs_suggest.training.sampling import PairSampler, quotas
 
 GROUP = 128  # parts at most whose rows are shuffled together: half a gigabyte of text

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain, compress, islice
+from itertools import chain, compress
 from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, Generic, NamedTuple
@@ -15,6 +15,7 @@ from typing import IO, Any, Generic, NamedTuple
 import numpy as np
 
 from mrs_datasets.texts.text_sources import Item, PairSource, Reading, Source, TextSource, languages_of, require_text
+from mrs_suggest.common.batches import in_batches
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.lines import MAX_LINE
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED
@@ -119,12 +120,6 @@ class TextData(Splits[str]):
         if all(source["source"] == "sample" for source in self.sources):
             data["reader"] = "sample"  # its licence is known
         return {"data": data, "texts": {"sources": self.sources}}
-
-
-def in_batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    left = iter(items)
-    while batch := list(islice(left, size)):
-        yield batch
 
 
 def drawn(batches: Iterable[list[str]], most: int, seed: int) -> list[tuple[float, int, str]]:

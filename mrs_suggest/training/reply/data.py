@@ -164,11 +164,11 @@ def load_reply_data(options: ReplyArguments, training: TrainingArguments, need_r
     return data
 
 
-def read_more_text(option: str, values: Sequence[str], seed: int) -> TextData | None:
+def read_more_text(option: str, values: Sequence[str]) -> TextData | None:
     """The sentences of an option with values `LANG=SOURCE`, None without any; InputError if one cannot be read."""
     if not values:
         return None
-    return read_texts([[TextSource.parse(value, option) for value in values], (), ()], Reading(), 0, seed=seed)
+    return read_texts([[TextSource.parse(value, option) for value in values], (), ()], Reading(), 0)
 
 
 def warn_about_small_sources(data: RunData, batches: str, pairs_a_step: int) -> None:

@@ -59,7 +59,7 @@ def run(options: RetrievalArguments, training: RetrievalTrainingArguments) -> Re
 
 
 def _load(options: RetrievalArguments, training: RetrievalTrainingArguments) -> RunData:
-    text = read_more_text("--distill_text", options.distill_text, training.seed)
+    text = read_more_text("--distill_text", options.distill_text)
     return replace(load_reply_data(options, training, need_responses=True), more_text=text)
 
 

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from mrs_datasets.texts.text_sources import PairSource, Reading, TextSource
+from mrs_suggest.common.batches import in_batches
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
 from mrs_suggest.training.pretraining import texts
 from mrs_suggest.training.pretraining.rows import encode
 from mrs_suggest.training.pretraining.streams import TextRows, TextSampler, written_ahead
-from mrs_suggest.training.pretraining.texts import TextData, drawn, in_batches, read_texts
+from mrs_suggest.training.pretraining.texts import TextData, drawn, read_texts
 from mrs_suggest.training.sampling import KeyedRows, MixedSampler
 
 TOKENIZER = train_tokenizer([" ".join(f"a{n}" for n in range(40))] * 9, 200)

@@ -199,7 +199,7 @@ def test_a_student_copies_pairs_lone_texts_perturbed_ones_and_further_sentences(
     (tmp_path / "ja.txt").write_text("一つ\n二つ\n", encoding="utf-8")
     (tmp_path / "sv.txt").write_text("ett\n", encoding="utf-8")
     values = [f"{language}={tmp_path / language}.txt" for language in ("ja", "sv")]
-    data = replace(load_run_data(prepared, ReplyArguments(), 0), more_text=read_more_text("--distill_text", values, 0))
+    data = replace(load_run_data(prepared, ReplyArguments(), 0), more_text=read_more_text("--distill_text", values))
     found = texts_to_copy(data, 2, seed=0)
     assert len(found) == len(data.sources) + 2
     for pairs, source in zip(found, data.sources.values(), strict=False):
