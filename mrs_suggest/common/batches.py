@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import islice
-from typing import TypeVar
-
-Item = TypeVar("Item")
+from typing import Any
 
 
-def in_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+def in_batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
     """Yield so many items at a time, in order; the last batch may have fewer.
 
     >>> list(in_batches("abcde", 2))
