@@ -95,7 +95,7 @@ def test_an_answer_elsewhere_than_told_is_moved_and_counted(tmp_path: Path, writ
     rows, report = read(tmp_path)
     assert [answer["start"] for answer in rows["mlqa-de", "validation"][0]["answers"]] == [0, 34, 22, 22]
     ((part, what), found), *others = report.findings.items()
-    assert (part, found.count, others) == ("mlqa-de/validation", 3, [])
+    assert (part, found["count"], others) == ("mlqa-de/validation", 3, [])
     assert what.startswith("answer_start that is not where the answer is")
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -99,7 +99,7 @@ def run_stage(
     return [found[shard.name] for shard in shards]
 
 
-class Workers:
+class Workers(AbstractContextManager["Workers"]):
     """Processes that work on shards: started when first needed, kept from stage to stage, ended with the block.
 
     Args:
@@ -111,9 +111,6 @@ class Workers:
         self._context = multiprocessing.get_context("spawn")  # Arrow has threads, which a fork would break
         self._progress: Synchronized[int] | None = None  # units done by all processes together
         self._pool: ProcessPoolExecutor | None = None
-
-    def __enter__(self) -> Workers:
-        return self
 
     def __exit__(self, *error: object) -> None:
         """End the processes immediately: a resumed build repeats unfinished work."""

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -239,20 +240,18 @@ def _placed(
 
 def _rows(data: Dataset, options: PairOptions, broken: Broken) -> Iterator[Row]:
     columns = options.columns
-    missing = [name for name in (columns.message, columns.reply) if name not in data.column_names]
+    missing = [name for name in columns if name not in data.column_names]
     if missing:
         raise InputError(
             f"{broken.source}: expected the column {missing[0]!r}, found {', '.join(data.column_names)}; name the "
             "columns with --message-column and --reply-column."
         )
-    number = 0
-    wanted = [columns.message, columns.reply]
-    for batch in data.select_columns(wanted).iter(batch_size=BATCH):
-        for pair in zip(*(batch[name] for name in wanted), strict=True):
-            texts = texts_of_row(dict(zip(wanted, pair, strict=True)), columns, broken, number, "row")
-            if texts:
-                yield Row(broken.place(number), *texts)
-            number += 1
+    batches = data.select_columns([columns.message, columns.reply]).iter(batch_size=BATCH)
+    pairs = chain.from_iterable(zip(*(batch[name] for name in columns), strict=True) for batch in batches)
+    for number, pair in enumerate(pairs):
+        texts = texts_of_row(dict(zip(columns, pair, strict=True)), columns, broken, number, "row")
+        if texts:
+            yield Row(broken.place(number), *texts)
 
 
 def _load(source: str, options: PairOptions, report: Report) -> dict[str, dict[str, Dataset]]:

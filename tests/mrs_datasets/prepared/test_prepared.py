@@ -103,7 +103,7 @@ def test_an_empty_split_is_refused_or_loads(write_tree, tmp_path, files, limits)
             assert {split: len(list(rows)) for split, rows in loaded.items()} == {s: splits[s]["rows"] for s in splits}
         for split, facts in splits.items():
             assert len(data.load(config, split)) == facts["rows"]
-    assert len(list(split_statistics(data, lambda _: ("spaces", str.split)))) == 3
+    assert len(list(split_statistics(data))) == 3
 
 
 def test_the_card_tells_the_hub_what_is_there(prepared: Path) -> None:
