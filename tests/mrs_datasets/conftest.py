@@ -11,11 +11,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from mrs_suggest.common.errors import InputError
+
 Tree = dict[str, "str | bytes"]
 Rows = list[tuple[Any, ...]]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def write_tree() -> Callable[[Path, Tree], Path]:
     """Return a function that writes files; a text is compressed as its name says, bytes are written as they are."""
 
@@ -60,6 +62,21 @@ def rows() -> Callable[[Path, str, str], Rows]:
         return [tuple(row.values()) for shard in shards for row in pq.read_table(shard).to_pylist()]
 
     return read
+
+
+@pytest.fixture
+def refused(tmp_path: Path) -> Callable[..., str]:
+    """Return a function that prepares a bad source: the sentence, which matches, after a look that nothing is left."""
+
+    def call(match: str, prepare: Callable[..., object], *arguments: object, **options: object) -> str:
+        before = sorted(tmp_path.rglob("*"))
+        with pytest.raises(InputError, match=match) as caught:
+            prepare(*arguments, tmp_path / "out", **options)
+        assert sorted(tmp_path.rglob("*")) == before, "something was left behind"
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    return call
 
 
 @pytest.fixture

@@ -53,7 +53,10 @@ def problems(record: DatasetRecord, kind: Kind) -> Iterator[str]:
         (lambda c: c.update(licenze="x"), "unknown field 'licenze'"),
         (lambda c: c["kinds"]["pairs"].update(empties="note"), "empties: input should be 'error' or 'warning'"),
         (lambda c: c["kinds"]["pairs"].pop("splits"), "kinds, pairs: missing field 'splits'"),
-        (lambda c: c["columns"]["count"].update(dtype="int"), "columns, count, dtype: expected one of string"),
+        *(
+            (lambda c, dtype=dtype: c["columns"]["count"].update(dtype=dtype), "columns, count, dtype: expected one of")
+            for dtype in ("int", "list of", "list of {}", "list of {a: b}", "list of class_label")
+        ),
         (lambda c: c.update(languages=["en", "xx"]), "unknown language 'xx'"),
         (lambda c: c["variants"].update(other="text"), "variants, other: input should be a dictionary"),
     ],

@@ -18,10 +18,9 @@ TRAIN = "data/es/train-00000-of-00001.parquet"
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prepared(tmp_path_factory: pytest.TempPathFactory, write_tree: Callable[..., Path]) -> Path:
     base = tmp_path_factory.mktemp("publishing")
-    (base / "source").mkdir()
-    (base / "source" / "es.tsv").write_text("".join(f"mensaje {n}\tsí {n % 3}\n" for n in range(30)), encoding="utf-8")
+    write_tree(base / "source", {"es.tsv": "".join(f"mensaje {n}\tsí {n % 3}\n" for n in range(30))})
     prepare_mrs(str(base / "source"), base / "data")
     return base / "data"
 

@@ -28,7 +28,6 @@ from mrs_datasets.synthetic.staple import SIZES, Drawn, counted, draw_prompts, p
 
 SEED = 9
 LANGUAGES = made_up_languages(SEED)
-QAA, QAB = LANGUAGES["qaa"], LANGUAGES["qab"]
 codes = pytest.mark.parametrize("code", list(LANGUAGES))
 meanings = st.builds(
     lambda number, pair: draw_meaning(pair, Random(number)), st.integers(0, 10**6), st.sampled_from(pairs(wider=True))
@@ -143,7 +142,7 @@ def test_a_seed_gives_equal_rows_and_another_one_other_words_and_prompts(monkeyp
     assert row(once.languages["qaa"], first, 6) != row(once.languages["qaa"], first, 5)
     assert once.splits["train"] != other.splits["train"]
     lexicons = [drawn.languages["qaa"].lexicon for drawn in (once, other)]
-    loans = set(QAA.lexicon.loans.values())
+    loans = set(LANGUAGES["qaa"].lexicon.loans.values())
     stems = []
     for lexicon in lexicons:
         found = [stem for options in (*lexicon.nouns.values(), *lexicon.verbs.values()) for stem, _ in options]
