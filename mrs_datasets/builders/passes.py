@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -67,15 +68,10 @@ class Rows:
     def read(self) -> pa.Table:
         """All columns of its rows."""
         file = pq.ParquetFile(self.file)
-        groups, before, skipped = [], 0, 0
-        for group in range(file.num_row_groups):
-            rows = file.metadata.row_group(group).num_rows
-            if before + rows <= self.first:
-                skipped += rows
-            elif before < self.first + self.count:
-                groups.append(group)
-            before += rows
-        table = file.read_row_groups(groups).slice(self.first - skipped, self.count)
+        sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+        bounds = list(pairwise(accumulate(sizes, initial=0)))
+        groups = [n for n, (start, end) in enumerate(bounds) if start < self.first + self.count and end > self.first]
+        table = file.read_row_groups(groups).slice(self.first - bounds[groups[0]][0], self.count)
         texts = [name for name in ("message", "reply") if name in table.column_names]
         require_values(table, texts, partial(row_of, self.file, self.first))
         return table

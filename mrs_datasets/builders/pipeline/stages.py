@@ -298,12 +298,12 @@ def read_pairs(path: Location, language: str, columns: Sequence[str]) -> tuple[p
 
 @contextmanager
 def _reading(path: Location) -> Iterator[None]:
-    """Turn what Arrow and the storage raise for a damaged or unreachable file into a sentence."""
+    """Turn what Arrow, NumPy and the storage raise for a damaged or unreachable file into a sentence."""
     try:
         yield
     except RemoteError as error:
         raise unreachable(path, error) from None
-    except (pa.ArrowException, OSError, UnicodeDecodeError, SystemError) as error:
+    except (pa.ArrowException, OSError, ValueError, EOFError, SystemError) as error:
         raise damaged(path, first_line(error)) from None
 
 
@@ -355,15 +355,11 @@ def write_array(path: Location, array: npt.NDArray[np.generic]) -> None:
 
 def read_array(path: Location) -> npt.NDArray[np.generic]:
     """The array in a file: memory-mapped if it is local, else in memory."""
-    try:
+    with _reading(path):
         if isinstance(path, Path):
             return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
         with open_stream(path) as file:
             return np.asarray(np.load(file, allow_pickle=False))
-    except RemoteError as error:
-        raise unreachable(path, error) from None
-    except (OSError, ValueError, EOFError) as error:
-        raise damaged(path, first_line(error)) from None
 
 
 def read_codes(path: Location, rows: int) -> npt.NDArray[np.uint8]:

@@ -188,9 +188,7 @@ def read_set(source: str, report: Report, options: PairOptions, min_reply_count:
         yield from placed_pairs(language, rows, report, min_reply_count, max_responses)
 
 
-def read_loaded(
-    splits: Mapping[str, Dataset], report: Report, options: PairOptions, min_reply_count: int, max_responses: int
-) -> Chunks:
+def read_loaded(splits: Mapping[str, Dataset], report: Report, options: PairOptions) -> Chunks:
     """Read the pairs of a data set that is in memory: split -> rows. As `read_set`; `options.language` is that of rows
     without a `language` column.
 
@@ -210,7 +208,7 @@ def read_loaded(
             by_language.setdefault(_language(source, options), {})[name] = rows
     for language, own in by_language.items():
         placed = _placed(source, language, own, report, options)
-        yield from placed_pairs(language, placed, report, min_reply_count, max_responses)
+        yield from placed_pairs(language, placed, report, 1, MAX_RESPONSES)
 
 
 def _placed(

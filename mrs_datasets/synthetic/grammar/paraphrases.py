@@ -63,6 +63,7 @@ class InventedLanguage:
     code: str
     never: tuple[str, ...]
     lexicon: Lexicon
+    pronouns: dict[str, str]
     wrong_cases: Sequence[str]
     numbers: Sequence[str]
 
@@ -89,7 +90,7 @@ class InventedLanguage:
         raise NotImplementedError
 
     def wrong_pronouns(self, parts: Parts) -> Sequence[str]:
-        raise NotImplementedError
+        return list(self.pronouns.values())
 
     def wrong_suffixes(self, stem: str) -> Sequence[str]:
         raise NotImplementedError
@@ -355,9 +356,6 @@ class Qab(InventedLanguage):
             thing = f"{parts.number} {self.marks['of']} {thing}"
         subject, verb = f"{parts.subject} {parts.particle}", parts.verb + parts.suffix
         return {"S": subject, "V": verb, "O": thing, "N": parts.number, "T": parts.time, "P": parts.please}
-
-    def wrong_pronouns(self, parts: Parts) -> Sequence[str]:
-        return list(self.pronouns.values())
 
     def wrong_suffixes(self, stem: str) -> Sequence[str]:
         return list(self.endings.values())
