@@ -1,9 +1,7 @@
 """Small sources and a look into prepared folders."""
 
 import gzip
-import io
 import lzma
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,24 +28,6 @@ def write_tree() -> Callable[[Path, Tree], Path]:
                 content = compress(content.encode("utf-8"))
             path.write_bytes(content)
         return folder
-
-    return write
-
-
-@pytest.fixture
-def pack() -> Callable[..., Path]:
-    """Return a function that packs files, and members as they are, into a tar archive."""
-
-    def write(archive: Path, files: Tree, *members: tarfile.TarInfo) -> Path:
-        with tarfile.open(archive, "w:gz" if archive.suffix == ".tgz" else "w") as tar:
-            for name, content in files.items():
-                data = content.encode("utf-8") if isinstance(content, str) else content
-                member = tarfile.TarInfo(name)
-                member.size = len(data)
-                tar.addfile(member, io.BytesIO(data))
-            for member in members:
-                tar.addfile(member)
-        return archive
 
     return write
 

@@ -2,26 +2,22 @@
 
 import re
 from collections.abc import Iterator
-from importlib import resources
 
 import pytest
-import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from mrs_datasets.catalogue import LANGUAGE, DatasetRecord, Kind, read_record
+from mrs_datasets.catalogue import LANGUAGE, DatasetRecord, Kind, catalogued, read_record
 from mrs_suggest.common.errors import InputError, first_problem
+from mrs_suggest.common.io.packaged import read_packaged
 from mrs_suggest.common.text.languages import KNOWN
-
-NAMES = [path.name for path in resources.files("mrs_datasets").joinpath("catalogue").iterdir()]
 
 
 @pytest.fixture
 def content() -> dict:
-    text = resources.files("mrs_datasets").joinpath("catalogue").joinpath("mrs.yaml").read_text(encoding="utf-8")
-    return yaml.safe_load(text)
+    return read_packaged("mrs_datasets", "catalogue", "mrs.yaml")
 
 
-@pytest.mark.parametrize("name", sorted(name.removesuffix(".yaml") for name in NAMES))
+@pytest.mark.parametrize("name", catalogued())
 def test_every_record_is_valid_named_as_its_file_and_refers_to_what_it_describes(name: str) -> None:
     record = read_record(name)
     assert record.name == name

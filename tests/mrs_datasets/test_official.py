@@ -5,6 +5,7 @@ import pytest
 from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_suggest.common.io import lines as lines_module
 from tests.cases import cases
+from tests.mrs_datasets.test_archives import pack
 
 PLAIN = {f"{split}/en/a.tsv": "Hi\tHello\n" for split in ("train", "valid", "test")}
 ENGLISH_TRAIN = [("Hi there", "Hello"), ("Are you in?", "Yes"), ("Thanks", "Any time"), ("Bye", "See you")]
@@ -28,11 +29,12 @@ def test_the_official_folder_becomes_configs_and_splits(write_tree, official, ro
     assert sorted(path.name for path in out.iterdir()) == ["README.md", "data", "report.json"]
 
 
-@pytest.mark.parametrize("name", ["mrs.tgz", "mrs.tar"])
-def test_the_archive_gives_what_its_folder_gives(write_tree, official, pack, rows, tmp_path, name) -> None:
+@pytest.mark.parametrize("kind", ["tgz", "tar"])
+def test_the_archive_gives_what_its_folder_gives(write_tree, official, rows, tmp_path, kind) -> None:
     folder = write_tree(tmp_path / "src", official)
-    files = {f"mrs/{name}": (folder / name).read_bytes() for name in official}
-    report = prepare_mrs(str(pack(tmp_path / name, files)), tmp_path / "from_archive")
+    archive = tmp_path / f"mrs.{kind}"
+    archive.write_bytes(pack(kind, [(f"mrs/{name}", (folder / name).read_bytes()) for name in official]))
+    report = prepare_mrs(str(archive), tmp_path / "from_archive")
     assert report["configs"] == prepare_mrs(str(folder), tmp_path / "from_folder")["configs"]
     assert rows(tmp_path / "from_archive", "en", "train") == ENGLISH_TRAIN
     assert sorted(path.name for path in (tmp_path / "from_archive").iterdir()) == ["README.md", "data", "report.json"]

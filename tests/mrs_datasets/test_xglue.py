@@ -183,9 +183,7 @@ def test_a_part_is_checked_without_an_error_and_described(
     assert "\nTable 3" in printed
 
 
-def test_an_installed_task_loads_by_name(
-    tmp_path: Path, write_tree: WriteTree, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_installed_task_loads_by_name(tmp_path: Path, write_tree: WriteTree, monkeypatch) -> None:
     from datasets import load_dataset
 
     from mrs_datasets.prepared.install import install_dataset
@@ -199,9 +197,7 @@ def test_an_installed_task_loads_by_name(
 
 
 @pytest.mark.parametrize(("config", "split", "row", "rule"), cases(__file__, "test_the_check_finds_what_does_not_fit"))
-def test_the_check_finds_what_does_not_fit(
-    tmp_path: Path, config: str, split: str, row: dict[str, Any], rule: str
-) -> None:
+def test_the_check_finds_what_does_not_fit(tmp_path: Path, config: str, split: str, row: Any, rule: str) -> None:
     path = tmp_path / "bad" / "data" / config / f"{split}-00000-of-00001.parquet"
     path.parent.mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist([row], XGLUE.schema(config)), path)

@@ -218,9 +218,7 @@ def test_a_message_of_training_with_another_reply_is_a_warning(tmp_path: Path) -
     ]
 
 
-def test_the_command_prints_a_summary_and_exits_1_only_on_errors(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_a_summary_and_exits_1_only_on_errors(folder: Path, capsys) -> None:
     change(folder, "it", "test", lambda rows: rows[7].update(premise="[bold]x", choice2=rows[7]["choice1"]))
     assert main(["data", "check", str(folder)]) == 0
     out = capsys.readouterr().out
