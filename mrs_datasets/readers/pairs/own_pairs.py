@@ -19,16 +19,7 @@ from mrs_datasets.prepared.report import Report
 from mrs_datasets.prepared.responses import MAX_RESPONSES
 from mrs_datasets.prepared.schema import MT_PREFIX
 from mrs_datasets.readers import Chunks
-from mrs_datasets.readers.pairs.pair_files import (
-    STOP,
-    Broken,
-    Columns,
-    Row,
-    format_of,
-    read_rows,
-    stem_of,
-    texts_of_row,
-)
+from mrs_datasets.readers.pairs.pair_files import STOP, Broken, Columns, Row, format_of, read_rows, row_texts, stem_of
 from mrs_datasets.readers.pairs.pairs import Pair, chunked, placed_pairs, split_of, split_pairs
 from mrs_suggest.common.batches import in_batches
 from mrs_suggest.common.errors import InputError, first_line
@@ -247,7 +238,7 @@ def _rows(data: Dataset, options: PairOptions, broken: Broken) -> Iterator[Row]:
     batches = data.select_columns([columns.message, columns.reply]).iter(batch_size=BATCH)
     pairs = chain.from_iterable(zip(*(batch[name] for name in columns), strict=True) for batch in batches)
     for number, pair in enumerate(pairs):
-        texts = texts_of_row(dict(zip(columns, pair, strict=True)), columns, broken, number, "row")
+        texts = row_texts(dict(zip(columns, pair, strict=True)), columns, broken, number, "row")
         if texts:
             yield Row(broken.place(number), *texts)
 
