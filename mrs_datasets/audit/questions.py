@@ -13,6 +13,7 @@ from mrs_suggest.common.text.languages import language_name
 
 KindName = Literal["paper", "wide", "review"]
 ANSWERS = ("yes", "no", "unsure")
+EXPECTED = f"{', '.join(ANSWERS[:-1])} or {ANSWERS[-1]}"
 TEXTS = ("message", "reply")
 PAPER_EXAMPLES, PAPER_FOUND = 300, 0  # section 2.2: the sample, and the toxic pairs in it
 
@@ -71,5 +72,4 @@ def instructions(kind: Kind, languages: list[str]) -> str:
     """The instructions for annotators, as a text file."""
     asked = "\n".join(f"  {q.name}: {q.ask} {q.explain}" for q in kind.questions)
     named = ", ".join(f"{code} = {language_name(code)}" for code in languages)
-    answers = f"{', '.join(ANSWERS[:-1])} or {ANSWERS[-1]}"
-    return str(_CONTENT["instructions"].format(answers=answers, questions=asked, languages=named))
+    return str(_CONTENT["instructions"].format(answers=EXPECTED, questions=asked, languages=named))

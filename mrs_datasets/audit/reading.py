@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from mrs_datasets.audit.files import SHEETS, Item, Key
-from mrs_datasets.audit.questions import ANSWERS, KINDS, PAPER_EXAMPLES, PAPER_FOUND, TEXTS, TOXIC, Kind
+from mrs_datasets.audit.questions import ANSWERS, EXPECTED, KINDS, PAPER_EXAMPLES, PAPER_FOUND, TEXTS, TOXIC, Kind
 from mrs_metrics.accuracy import weighted_wilson_interval, wilson_interval
 from mrs_metrics.agreement import cohens_kappa, fleiss_kappa
 from mrs_metrics.signature import signature
 from mrs_suggest.common.errors import InputError, metric_errors
 from mrs_suggest.common.io.sheets import and_more, item_of_row, read_sheet, restored, sheets_in
 
-EXPECTED = f"{', '.join(ANSWERS[:-1])} or {ANSWERS[-1]}"
 _SHEET = re.compile(r"audit ([0-9a-f]{8}), annotator ([1-9][0-9]{0,5})")
 ALL = "all"  # the languages pooled
 UNDECIDED = "undecided"

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -16,20 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mrs_datasets.builders.pipeline.stages import Advance, Shard, ShardCounts, Workers, run_stage
-from mrs_datasets.builders.pipeline.work_folder import (
-    ANSWERS,
-    RESUME,
-    WorkFolder,
-    remove_leftovers,
-    work_place,
-    writing,
-)
+from mrs_datasets.builders.pipeline.work_folder import RESUME, WorkFolder, remove_leftovers, work_place, writing
 from mrs_datasets.builders.reddit.plan import PAGE
 from mrs_datasets.prepared.funnel import funnel_page
 from mrs_datasets.prepared.prepared import PreparedData, downloaded, open_prepared
 from mrs_datasets.prepared.report import REPORT, PassEntry, PreparedReport
 from mrs_datasets.prepared.soundness import require_values, row_of
 from mrs_datasets.prepared.writer import write_report
+from mrs_suggest.common.batches import in_batches
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_write, content_hash
 from mrs_suggest.common.io.storage import Location, atomic_target, is_url, location, require_free, same_file
@@ -67,15 +62,10 @@ class Rows:
     def read(self) -> pa.Table:
         """All columns of its rows."""
         file = pq.ParquetFile(self.file)
-        groups, before, skipped = [], 0, 0
-        for group in range(file.num_row_groups):
-            rows = file.metadata.row_group(group).num_rows
-            if before + rows <= self.first:
-                skipped += rows
-            elif before < self.first + self.count:
-                groups.append(group)
-            before += rows
-        table = file.read_row_groups(groups).slice(self.first - skipped, self.count)
+        sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+        bounds = list(pairwise(accumulate(sizes, initial=0)))
+        groups = [n for n, (start, end) in enumerate(bounds) if start < self.first + self.count and end > self.first]
+        table = file.read_row_groups(groups).slice(self.first - bounds[groups[0]][0], self.count)
         texts = [name for name in ("message", "reply") if name in table.column_names]
         require_values(table, texts, partial(row_of, self.file, self.first))
         return table
@@ -106,8 +96,7 @@ def cached_answers(
     `advance` is called by `units` in total."""
     found: dict[str, Answer] = {}
     done = 0
-    for first in range(0, len(texts), at_once):
-        block = list(texts[first : first + at_once])
+    for block in in_batches(texts, at_once):
         known = cache.known(block)
         new = [text for text in block if text not in known]
         if new:
@@ -115,7 +104,7 @@ def cached_answers(
             cache.add(answers)
             known |= answers
         found |= known
-        now = units * (first + len(block)) // len(texts)
+        now = units * len(found) // len(texts)
         advance(now - done)
         done = now
     advance(units - done)
@@ -207,7 +196,7 @@ def apply_passes(
         folder = work.stage(each.name)
         work.finish(each.name, SOURCE, source)
         if last or not same or not (target / REPORT).is_file():
-            shards = each.shards(data, folder, cache or work.scratch / ANSWERS)
+            shards = each.shards(data, folder, cache or work.answers)
             counts = run_stage(work, each.name, shards, Workers(1), " texts")
             remove_leftovers(target, "partial")
             with atomic_target(target, overwrite or not last, REPORT, RESUME) as place, writing(target):

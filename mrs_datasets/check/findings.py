@@ -57,16 +57,12 @@ class Examples:
         rows = np.flatnonzero(np.asarray(mask, bool))
         self.count += len(rows)
         for row in rows[: EXAMPLES - len(self.shown)]:
-            self.shown.append(f"row {start + row}: {shorten(texts[int(row)].as_py())}")
+            text = " | ".join(str(texts[int(row)].as_py()).split(SEPARATOR))
+            self.shown.append(f"row {start + row}: {text if len(text) <= 120 else text[:119] + '…'}")
 
     def finding(self, level: str, rule: str, where: str) -> Iterator[Finding]:
         if self.count:
             yield Finding(level, rule, where, self.count, tuple(self.shown))
-
-
-def shorten(value: object) -> str:
-    text = " | ".join(str(value).split(SEPARATOR))
-    return text if len(text) <= 120 else text[:119] + "…"
 
 
 def batches(files: list[Path], columns: list[str]) -> Iterator[tuple[int, pa.Table]]:

@@ -15,6 +15,7 @@ from mrs_datasets.builders.pipeline.stages import Engine, Shard, ShardCounts, Wo
 from mrs_datasets.builders.pipeline.work_folder import (
     RESUME,
     WorkFolder,
+    read_json,
     remove_finished,
     remove_leftovers,
     work_place,
@@ -110,14 +111,9 @@ def _identity(corpus: Corpus, settings: CorpusSettings) -> dict[str, Any]:
 
 def _whole_already(out: Location, identity: dict[str, Any], settings: CorpusSettings) -> dict[str, Any] | None:
     """The report at `out`, if it is of this very corpus, interrupted after its last step."""
-    if is_unfinished(out):
-        return None
-    try:
-        report: dict[str, Any] = json.loads((out / REPORT).read_text(encoding="utf-8"))
-        same = report["work"] == identity and report["settings"] == settings.as_dict()
-        return report if same and report["version"] == __version__ else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    report = None if is_unfinished(out) else read_json(out / REPORT)
+    wanted = {"work": identity, "settings": settings.as_dict(), "version": __version__}
+    return report if report and wanted.items() <= report.items() else None
 
 
 @dataclass(frozen=True)

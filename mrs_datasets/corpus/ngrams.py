@@ -126,9 +126,7 @@ class CharacterModel:
         base = self.levels[0]
         found = np.where(ids >= 0, base.log_p[ids], np.float64(self.unknown))
         for lower, level in zip(self.levels, self.levels[1:], strict=False):
-            before = np.empty_like(nodes)
-            before[0], before[1:] = -1, nodes[:-1]
-            before[starts] = -1
+            before = np.where(starts, -1, np.roll(nodes, 1))
             nodes = np.full_like(nodes, -1)
             asked = np.flatnonzero((before >= 0) & (ids >= 0))
             wanted = before[asked] * width + ids[asked]
@@ -240,9 +238,7 @@ def _count(ids: Ids, width: int, order: int) -> list[_Counted]:
     nodes = ids
     for _ in range(2, order + 1):
         below = counted[-1]
-        before = np.empty_like(nodes)
-        before[0], before[1:] = -1, nodes[:-1]
-        before[ids == _BEGIN] = -1
+        before = np.where(ids == _BEGIN, -1, np.roll(nodes, 1))
         there = np.flatnonzero(before >= 0)
         keys, places, counts = np.unique(before[there] * width + ids[there], return_inverse=True, return_counts=True)
         suffixes = np.empty(len(keys), dtype=np.int64)

@@ -190,7 +190,4 @@ def score_shard(
     return {"dropped": {reason: n for reason, n in dropped.items() if n}, "languages": dict(others), "kept": kept}
 
 
-@lru_cache(maxsize=1)
-def _model(path: Path) -> CharacterModel:
-    """The model, loaded once per process, not for every file."""
-    return CharacterModel.load(path)
+_model = lru_cache(maxsize=1)(CharacterModel.load)  # once per process, not for every file

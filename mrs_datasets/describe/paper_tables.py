@@ -30,7 +30,6 @@ from mrs_suggest.common.io.packaged import read_packaged
 if TYPE_CHECKING:
     from datasets import Dataset
 
-Tokenize = Callable[[str], list[str]]
 ORACLES = range(1, 21)  # Table 7 of STAPLE has 1, 5 and 10
 
 
@@ -46,7 +45,7 @@ class SplitStatistics:
     tokenizer: str
 
 
-def metric_tokenizer(language: str) -> tuple[str, Tokenize]:
+def metric_tokenizer(language: str) -> tuple[str, Callable[[str], list[str]]]:
     """The metrics' tokenizer of a language (MeCab for Japanese, else Treebank rules), with its name and version.
 
     Without an installed tokenizer it splits into characters other than white space, and the name says why.
@@ -60,20 +59,12 @@ def metric_tokenizer(language: str) -> tuple[str, Tokenize]:
     return f"{tokenizer.name} {tokenizer.version}", tokenizer
 
 
-def split_statistics(
-    data: PreparedData,
-    tokenizer_of: Callable[[str], tuple[str, Tokenize]] = metric_tokenizer,
-    languages: list[str] | None = None,
-) -> Iterator[SplitStatistics]:
-    """Yield the rows of MRS, one per language (default: all in the data) and split.
-
-    Args:
-        tokenizer_of: language code -> (name, function from a text to its tokens).
-    """
+def split_statistics(data: PreparedData, languages: list[str] | None = None) -> Iterator[SplitStatistics]:
+    """Yield the rows of MRS, one per language (default: all in the data) and split."""
     wanted = languages or data.languages()
     order = list(data.record().languages)
     for code in sorted(wanted, key=lambda code: order.index(code) if code in order else len(order)):
-        name, tokenize = tokenizer_of(code)
+        name, tokenize = metric_tokenizer(code)
         try:
             responses = len(data.load(responses_config(code), "train"))
         except InputError:

@@ -1,6 +1,7 @@
 """Add response sets to a prepared folder: counted from its training replies, or read from a file."""
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ import pyarrow as pa
 from mrs_datasets.check.findings import batches
 from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_datasets.prepared.report import REPORT, PreparedReport
-from mrs_datasets.prepared.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT, response_table
+from mrs_datasets.prepared.responses import MAX_RESPONSES, PAPER_MIN_REPLY_COUNT, count_responses, response_table
 from mrs_datasets.prepared.schema import MRS, SPLITS, responses_config
 from mrs_datasets.prepared.soundness import require_values, row_of
 from mrs_datasets.prepared.writer import rewrite
@@ -107,11 +108,9 @@ def _response_set(
         return read_responses(file, code)[2], f"{note}."
     given = _read_file(file) if file else {}
     if file and None not in given.values():
-        counted = {reply: count for reply, count in given.items() if count is not None}
-        frequent = {reply: count for reply, count in counted.items() if count >= min_reply_count}
-        if not frequent:
+        table = count_responses(Counter(given), min_reply_count, max_responses)
+        if not table.num_rows:
             raise InputError(f"{file}: no reply occurs {min_reply_count} times; lower --min-reply-count.")
-        table = response_table(_ranked(frequent, max_responses), sum(counted.values()), len(counted))
         return table, f"{note}, with its counts."
     seen = dict.fromkeys(given, 0)
     pairs, parts = 0, 1 + data.report()["configs"][code][SPLITS[0]]["rows"] // PART_ROWS
@@ -132,7 +131,8 @@ def _response_set(
     distinct = sum(number for _, number in found)
     if file:
         unseen = sum(not count for count in seen.values())
-        table = response_table(_ranked(seen, max_responses), pairs, distinct + unseen)
+        ranked = sorted(seen.items(), key=lambda item: (-item[1], item[0]))[:max_responses]
+        table = response_table(ranked, pairs, distinct + unseen)
         return table, f"{note}, counted in the training replies."
     best = best_replies([frequent for frequent, _ in found], max_responses)
     if not best:
@@ -145,10 +145,6 @@ def _response_set(
         f"{code}: the response set was counted from the training replies by `mrs data responses` (at least "
         f"{min_reply_count} times, at most {max_responses:,} replies)."
     )
-
-
-def _ranked(counts: dict[str, int], most: int) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most]
 
 
 def _read_file(file: Path) -> dict[str, int | None]:

@@ -126,10 +126,10 @@ def prepare_pairs(
     Raises:
         InputError: a column or a language is missing, or `out` exists; nothing is written then.
     """
-    counted = {"min_reply_count": 1, "max_responses": MAX_RESPONSES}
-    report = Report("pairs", {"split": "80/10/10 by message", **counted, "languages": "by script alone"})
+    settings = {"split": "80/10/10 by message", "min_reply_count": 1, "max_responses": MAX_RESPONSES}
+    report = Report("pairs", {**settings, "languages": "by script alone"})
     with atomic_folder(out, overwrite, REPORT) as partial:
-        chunks = read_loaded(splits, report, pairs or PairOptions(), **counted)
+        chunks = read_loaded(splits, report, pairs or PairOptions())
         return write_prepared(partial, chunks, report, MRS, "a data set in memory")
 
 

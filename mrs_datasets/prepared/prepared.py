@@ -182,12 +182,10 @@ def open_prepared(data: str, revision: str | None = None, checked: bool = True) 
 
     path = Path(data)
     if data in (SAMPLE_SOURCE, EVERYDAY) and not path.exists():
-        if revision is not None:
-            require_no_revision(data, revision, "is in the package")
+        require_no_revision(data, revision, "is in the package")
         return PreparedData(data, SAMPLE if data == SAMPLE_SOURCE else _everyday(), None)
     if path.is_dir():
-        if revision is not None:
-            require_no_revision(data, revision, "is a folder")
+        require_no_revision(data, revision, "is a folder")
         if not (path / "data").is_dir():
             raise InputError(f"{data}: not a prepared folder (no data/ in it); make one with `mrs data prepare`.")
         opened = PreparedData(path.resolve().name, path, None)

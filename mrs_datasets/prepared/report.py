@@ -39,7 +39,7 @@ class SplitEntry(TypedDict):
 
 
 class FindingEntry(TypedDict):
-    """An `UnusualRows`, with its config/split and rule."""
+    """How many rows of a config/split are unusual in one way, and the places of the first (such as `es.tsv:17`)."""
 
     part: str
     finding: str
@@ -82,19 +82,6 @@ _REPORTS = TypeAdapter(PreparedReport)
 
 
 @dataclass
-class UnusualRows:
-    """How many rows are unusual in one way, and the places of the first of them (such as `es.tsv:17`)."""
-
-    count: int = 0
-    examples: list[str] = field(default_factory=list)
-
-    def add(self, where: str) -> None:
-        self.count += 1
-        if len(self.examples) < MAX_EXAMPLES:
-            self.examples.append(where)
-
-
-@dataclass
 class Report:
     """Counts per config and split, filled by a reader and the writer.
 
@@ -109,7 +96,7 @@ class Report:
     reader: str
     settings: dict[str, object] = field(default_factory=dict)
     dropped: dict[str, Counter[str]] = field(default_factory=dict)
-    findings: dict[tuple[str, str], UnusualRows] = field(default_factory=dict)
+    findings: dict[tuple[str, str], FindingEntry] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     partial: bool = False
     partial_splits: list[str] = field(default_factory=list)
@@ -123,14 +110,15 @@ class Report:
 
     def find(self, part: str, what: str, where: str) -> None:
         """Count a row of `part` as unusual."""
-        self.findings.setdefault((part, what), UnusualRows()).add(where)
+        entry: FindingEntry = {"part": part, "finding": what, "count": 0, "examples": []}
+        found = self.findings.setdefault((part, what), entry)
+        found["count"] += 1
+        if found["count"] <= MAX_EXAMPLES:
+            found["examples"].append(where)
 
     def as_dict(self) -> PreparedReport:
         """The entries of `report.json` that come from the reader."""
-        findings = [
-            {"part": part, "finding": what, "count": found.count, "examples": found.examples}
-            for (part, what), found in sorted(self.findings.items())
-        ]
+        findings = [self.findings[key] for key in sorted(self.findings)]
         report = {
             "reader": self.reader,
             "settings": self.settings,

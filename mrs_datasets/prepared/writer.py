@@ -4,9 +4,9 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,7 +23,7 @@ SHARD_ROWS = 5_000_000  # keeps a shard of MRS near the 500 MB that the hub advi
 ROW_GROUP_ROWS = 100_000
 
 
-class FileWriter:
+class FileWriter(AbstractContextManager["FileWriter"]):
     """Writes one Parquet file in row groups of `ROW_GROUP_ROWS` rows, however small its tables are.
 
     Attributes:
@@ -35,9 +35,6 @@ class FileWriter:
         self._file = pq.ParquetWriter(path, schema, compression="zstd")
         self._held: list[pa.Table] = []  # rows of a group that is not full yet
         self._held_rows = 0
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         """Drop the file if it is not closed: on a full disk its `__del__` would print an error."""
@@ -65,7 +62,7 @@ class FileWriter:
         self._held, self._held_rows = [held.slice(rows)], held.num_rows - rows
 
 
-class SplitWriter:
+class SplitWriter(AbstractContextManager["SplitWriter"]):
     """Writes the shards of one config and split; a new shard starts every `SHARD_ROWS` rows."""
 
     def __init__(self, folder: Path, config: str, split: str, schema: pa.Schema) -> None:
@@ -74,9 +71,6 @@ class SplitWriter:
         self._folder = folder / "data" / config
         self._shards: list[Path] = []
         self._open: FileWriter | None = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         if self._open:

@@ -39,7 +39,12 @@ def read_everyday(folders: list[Path], report: Report) -> Chunks:
 
 def situation_chunks(language: str, situations: list[Situation]) -> Chunks:
     """The pairs of a language's situations by split, and the response set counted from the training replies."""
-    schema, splits = read_record(EVERYDAY).schema(language), _rows_by_split(situations)
+    schema = read_record(EVERYDAY).schema(language)
+    splits: dict[str, list[tuple[str, ...]]] = {split: [] for split in (*SPLITS, UNSEEN)}
+    for one in situations:
+        for message in one.messages:
+            rows = splits[one.split(message)]
+            rows += [(message, reply, stance, one.name, one.topic, one.register) for stance, reply in one.replies]
     for split, rows in splits.items():
         if rows:
             columns = map(list, zip(*rows, strict=True))
@@ -49,13 +54,3 @@ def situation_chunks(language: str, situations: list[Situation]) -> Chunks:
     counted = count_responses(replies, 1, MAX_RESPONSES)
     of_replies = pa.array([stances[reply] for reply in counted["reply"].to_pylist()], pa.string())
     yield responses_config(language), SPLITS[0], counted.append_column("stance", of_replies)
-
-
-def _rows_by_split(situations: list[Situation]) -> dict[str, list[tuple[str, ...]]]:
-    """split -> rows in the order of the columns."""
-    splits: dict[str, list[tuple[str, ...]]] = {split: [] for split in (*SPLITS, UNSEEN)}
-    for one in situations:
-        for message in one.messages:
-            rows = splits[one.split(message)]
-            rows += [(message, reply, stance, one.name, one.topic, one.register) for stance, reply in one.replies]
-    return splits

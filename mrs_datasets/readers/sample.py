@@ -46,15 +46,12 @@ def read_phrase_books(books: Path, report: Report, min_reply_count: int, max_res
 
 
 def exchanges_of(language: str, books: Path = BOOKS) -> list[Exchange]:
-    """The exchanges of all parts of a language's phrase book, in the order of their names."""
+    """The exchanges of all parts of a language's phrase book, in the order of their names; tests check that the parts
+    keep to the rules above."""
     parts = [*books.glob(f"{language}.txt"), *sorted(books.glob(f"{language}_*.txt"))]
-    return [exchange for part in parts for exchange in read_phrase_book(part)]
-
-
-def read_phrase_book(path: Path) -> list[Exchange]:
-    """Read one phrase book; tests check that it keeps to the rules above."""
+    text = "\n\n".join(part.read_text(encoding="utf-8") for part in parts)
     exchanges: list[Exchange] = []
-    for block in re.split(r"\n\s*\n|^#.*$", path.read_text(encoding="utf-8"), flags=re.MULTILINE):
+    for block in re.split(r"\n\s*\n|^#.*$", text, flags=re.MULTILINE):
         lines = [line.strip() for line in block.splitlines()]
         messages, replies = (tuple(line[1:].strip() for line in lines if line[:1] == mark) for mark in "><")
         if messages:

@@ -17,6 +17,7 @@ from mrs_datasets.readers import Chunks
 from mrs_datasets.readers.sources import Key, Row, find_files, folders_of, lacking
 from mrs_datasets.readers.xglue_files import PIVOT, SOURCE, questions, released_path, sentences, table_rows, texts
 from mrs_metrics.xglue_tasks import TASKS, Task, require_label
+from mrs_suggest.common.batches import in_batches
 from mrs_suggest.common.errors import InputError, metric_errors
 from mrs_suggest.common.io.lines import EDITED, NUL
 
@@ -72,20 +73,15 @@ def _chunks(task: Task, config: str, split: str, path: Path, report: Report, dif
     part = f"{config}/{split}"
     language = XGLUE.language_of(config)
     rows: list[Row] = []
-    row: Row | None = None
     count = 0
-    for row in _examples(task, language, split, path, lambda what, where: report.find(part, what, where)):
-        rows.append(row)
-        count += 1
-        if len(rows) == CHUNK_ROWS:
-            yield config, split, pa.Table.from_pylist(rows, XGLUE.schema(config))
-            rows = []
-    if row is None:
-        raise InputError(f"{path}: the file has no examples.")
-    if rows:
+    examples = _examples(task, language, split, path, lambda what, where: report.find(part, what, where))
+    for rows in in_batches(examples, CHUNK_ROWS):
+        count += len(rows)
         yield config, split, pa.Table.from_pylist(rows, XGLUE.schema(config))
+    if not count:
+        raise InputError(f"{path}: the file has no examples.")
     answer = _kind(task).hidden[0]
-    if row[answer] is None:
+    if rows[-1][answer] is None:
         report.notes.append(f"{config}: the source does not have the answers of {split}; {answer} is null.")
     whole = _kind(task).rows_of(language).get(split)
     if whole is not None and count != whole:

@@ -31,6 +31,7 @@ InputError: an unknown task, a file that cannot be read, or a line that is not i
 import json
 import math
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -162,7 +163,7 @@ def sentences(path: Path) -> Iterator[tuple[int, list[tuple[str, str]]]]:
 
     A line of one column is a word without tag, `("word", "")`.
     """
-    for first, lines in _line_blocks(path, without="-DOCSTART-"):
+    for first, lines in _line_blocks(path, without=("-DOCSTART-",)):
         parts = [line.rsplit(None, 1) for line in lines]
         yield first, [(part[0], part[1] if len(part) == 2 else "") for part in parts]
 
@@ -217,18 +218,12 @@ def _text_lines(path: Path) -> Iterator[tuple[int, str]]:
         yield number, line
 
 
-def _line_blocks(path: Path, without: str | None = None) -> Iterator[tuple[int, list[str]]]:
+def _line_blocks(path: Path, without: tuple[str, ...] = ()) -> Iterator[tuple[int, list[str]]]:
     """The runs of lines between blank ones and lines that begin with `without`, with the number of their first line."""
-    block: list[str] = []
-    number = 0
-    for number, line in _text_lines(path):
-        if line.strip() and not (without and line.startswith(without)):
-            block.append(line.strip())
-        elif block:
-            yield number - len(block), block
-            block = []
-    if block:
-        yield number + 1 - len(block), block
+    for inside, run in groupby(_text_lines(path), lambda one: bool(one[1].strip()) and not one[1].startswith(without)):
+        if inside:
+            numbers, lines = zip(*run, strict=True)
+            yield numbers[0], [line.strip() for line in lines]
 
 
 def _read_json(path: Path) -> Any:

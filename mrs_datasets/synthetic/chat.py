@@ -18,15 +18,7 @@ from mrs_datasets.catalogue import read_record
 from mrs_datasets.prepared.responses import count_responses
 from mrs_datasets.prepared.schema import MT_PREFIX, responses_config
 from mrs_datasets.synthetic import Tables
-from mrs_datasets.synthetic.grammar.conversation import (
-    Clause,
-    Message,
-    World,
-    draw_message,
-    draw_reply,
-    english,
-    known_pairs,
-)
+from mrs_datasets.synthetic.grammar.conversation import Clause, Message, World, draw_message, draw_reply, english
 from mrs_datasets.synthetic.grammar.surface import MadeUpSurface, surfaces
 
 LANGUAGES = tuple(read_record("synthetic-chat").languages)
@@ -74,13 +66,12 @@ def _pairs(exchanges: list[Exchange], say: Callable[[Clause], str]) -> list[dict
 
 def draw_chat(seed: int) -> Drawn:
     """The content of each split and language."""
-    world, known = World(seed), known_pairs()
-    random = Random(f"{seed}/held out")
+    world, random = World(seed), Random(f"{seed}/held out")
     taken: dict[Message, None] = {}
     held_out: dict[str, list[Exchange]] = {"validation": [], "test": []}
     for split, exchanges in held_out.items():
         while len(exchanges) < SIZES[split]:
-            message = draw_message(random, known)
+            message = draw_message(random)
             if message not in taken:
                 taken[message] = None
                 exchanges.append((message, draw_reply(world, message, random)))
@@ -94,10 +85,9 @@ def draw_chat(seed: int) -> Drawn:
 
 def _exchanges(random: Random, world: World, unseen: set[Clause], size: int) -> Iterator[Exchange]:
     """Different pairs whose message is not held out."""
-    known = known_pairs()
     done: set[Exchange] = set()
     while len(done) < size:
-        message = draw_message(random, known)
+        message = draw_message(random)
         one = message, draw_reply(world, message, random)
         if message.clause() not in unseen and one not in done:
             done.add(one)
@@ -106,9 +96,9 @@ def _exchanges(random: Random, world: World, unseen: set[Clause], size: int) -> 
 
 def _sentences(random: Random, world: World, unseen: set[Clause]) -> Iterator[Clause]:
     """Half messages, half replies, in random order; none is a held-out message."""
-    known, count = known_pairs(), 0
+    count = 0
     while count < TEXT:
-        message = draw_message(random, known)
+        message = draw_message(random)
         clause = message.clause() if random.random() < 0.5 else draw_reply(world, message, random)
         if message.clause() not in unseen and clause not in unseen:
             count += 1

@@ -18,7 +18,7 @@ from mrs_datasets.builders.reddit.plan import PROFILES
 from mrs_datasets.synthetic.speech import TOXIC_WORDS
 from mrs_datasets.synthetic.threads import NAMES, Threads, Totals
 from mrs_suggest.common.errors import InputError, extra_needed
-from mrs_suggest.common.io.files import atomic_folder
+from mrs_suggest.common.io.files import atomic_folder, writing
 
 with extra_needed("zstandard", "reddit", "writing dumps"):
     import zstandard
@@ -70,20 +70,17 @@ def write_dumps(
         raise InputError(f"--long-thread {long_thread:,}: expected at most the {every}; raise --comments.")
     threads = Threads(np.random.default_rng(seed), long_thread)
     files = {}
-    try:
-        with atomic_folder(out, overwrite, MANIFEST) as folder:
-            for month, start, seconds in spans:
-                path = folder / f"RC_{month}.zst"
-                threads.totals = Totals()
-                lines = threads.month(int(month[:4]), start, seconds, comments)
-                size = _write_zstd(path, lines, window_log, progress)
-                files[path.name] = {**threads.totals.as_dict(), "bytes": size, "compressed": path.stat().st_size}
-            profiles = {name: threads.expected(rules.drop_bots).as_dict() for name, rules in PROFILES.items()}
-            settings = {"seed": seed, "comments": comments, "window_log": window_log, "names": NAMES}
-            manifest = {**settings, "files": files, "profiles": profiles}
-            (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written ({error.strerror}); free space or choose another folder.") from None
+    with writing(out, "free space or choose another folder"), atomic_folder(out, overwrite, MANIFEST) as folder:
+        for month, start, seconds in spans:
+            path = folder / f"RC_{month}.zst"
+            threads.totals = Totals()
+            lines = threads.month(int(month[:4]), start, seconds, comments)
+            size = _write_zstd(path, lines, window_log, progress)
+            files[path.name] = {**threads.totals.as_dict(), "bytes": size, "compressed": path.stat().st_size}
+        profiles = {name: threads.expected(rules.drop_bots).as_dict() for name, rules in PROFILES.items()}
+        settings = {"seed": seed, "comments": comments, "window_log": window_log, "names": NAMES}
+        manifest = {**settings, "files": files, "profiles": profiles}
+        (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     return manifest
 
 

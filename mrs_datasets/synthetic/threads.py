@@ -3,7 +3,7 @@
 import calendar
 import json
 from bisect import bisect
-from collections import Counter
+from collections import Counter, deque, namedtuple
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -100,24 +100,10 @@ class Expected(_Counts):
     unmatched: Counter[str] = field(default_factory=Counter)
 
 
-class _Draw(NamedTuple):
-    """Uniform random numbers, one for each decision about a comment."""
-
-    seam: float
-    reject: float
-    language: float
-    where: float
-    recency: float
-    stray: float
-    pick: float
-    shape: float
-    special: float
-    text: float
-    score: float
-    value: float
-    later: float
-    bot: float
-    who: float
+# Uniform random numbers, one for each decision about a comment.
+_Draw = namedtuple(
+    "_Draw", "seam reject language where recency stray pick shape special text score value later bot who"
+)
 
 
 class _Written(NamedTuple):
@@ -148,8 +134,7 @@ class Threads:
         self.totals = Totals()
         self._outcomes: Counter[tuple[str, bool, str, str, bool, int]] = Counter()
         self._rng = rng
-        self._recent: list[list[_Written]] = [[] for _ in SHARES]  # by language; rings once they are full
-        self._spoken = [0] * len(SHARES)  # comments so far, by language
+        self._recent = _no_comments()
         self._written = 0
         self._posts = int(long_thread > 0)
         self._last: tuple[str, _Written] | None = None
@@ -215,7 +200,7 @@ class Threads:
             dropped = rules.DELETED_LATER if later else rules.LOW_SCORE if low else dropped
         written = _Written(self._written, link, speech, exchange, phrase, dropped, bot, not fault)
         line = _render(written, parent, author, body, time, second, score, draw, fault)
-        self._remember(written)
+        self._recent[speech].append(written)
         self._written += 1
         if fault:
             self.totals.rejected[fault] += 1
@@ -225,21 +210,13 @@ class Threads:
         self._last = line, written
         return line
 
-    def _remember(self, written: _Written) -> None:
-        recent = self._recent[written.speech]
-        if len(recent) < RECENT:
-            recent.append(written)
-        else:
-            recent[self._spoken[written.speech] % RECENT] = written
-        self._spoken[written.speech] += 1
-
     def _place(self, draw: _Draw, speech: int) -> tuple[_Written | None, int, str, str]:
         """The comment that this one answers, its post, its `parent_id`, and why it gives no pair."""
         if self._written == self._long:  # nobody answers the long thread from now on
-            self._recent, self._spoken = [[] for _ in SHARES], [0] * len(SHARES)
+            self._recent = _no_comments()
         recent = self._recent[speech]
         back = int(draw.recency**3 * len(recent))  # most answers come soon
-        source = recent[(self._spoken[speech] - 1 - back) % RECENT] if recent else None
+        source = recent[-1 - back] if recent else None
         long = self._written < self._long
         if source is None or draw.where < NEW_POST:
             self._posts += not long
@@ -287,6 +264,11 @@ class Threads:
         self.totals.comments += 1
         why, bot = (source.dropped, source.bot) if source else ("", False)
         self._outcomes[written.dropped, written.bot, unmatched, why, bot, written.speech] += 1
+
+
+def _no_comments() -> list[deque[_Written]]:
+    """The latest comments, by language."""
+    return [deque(maxlen=RECENT) for _ in SHARES]
 
 
 def _picked(shares: dict[str, float], draw: float) -> str:

@@ -3,14 +3,12 @@
 A dictionary has lines `term<TAB>English`, or `term<TAB>English<TAB>confidence`, as PanLex gives one.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from mrs_datasets.readers.sources import as_number
 from mrs_suggest.common.errors import InputError
@@ -129,8 +127,8 @@ class DictionaryTranslator:
         self._replacer = TermReplacer(read_dictionary(file, 1_000_000))
         self.facts = ServiceFacts("dictionary", file.name, content_hash([file]))
 
-    def __reduce__(self) -> tuple[type[DictionaryTranslator], tuple[Path]]:
-        return DictionaryTranslator, (self._file,)
+    def __reduce__(self) -> tuple[type[Self], tuple[Path]]:
+        return type(self), (self._file,)
 
     def require(self, source: str, target: str) -> None:
         """A dictionary does not name its languages."""

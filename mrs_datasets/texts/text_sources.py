@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 from uuid import uuid4
 
 from mrs_datasets.catalogue import LANGUAGE
@@ -31,7 +31,6 @@ COMMIT = re.compile("[0-9a-f]{40}")
 TRANSLATION = "translation"  # the column of the hub's translation data sets: language -> text
 Pair = tuple[str, str]
 Item = TypeVar("Item", str, Pair)
-Self = TypeVar("Self", bound="Source[Any]")
 
 
 def split_language(text: str, option: str) -> tuple[str, str]:
@@ -101,7 +100,7 @@ class Source(Generic[Item]):
     patterns: ClassVar[Sequence[str]] = ()
 
     @classmethod
-    def parse(cls: type[Self], text: str, option: str) -> Self:
+    def parse(cls, text: str, option: str) -> Self:
         """Read a value; InputError if it names no language or no source."""
         language, where = cls._split(text, option)
         if cls._is_local(where) or is_url(where):

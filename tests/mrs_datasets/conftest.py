@@ -1,9 +1,7 @@
 """Small sources and a look into prepared folders."""
 
 import gzip
-import io
 import lzma
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,11 +9,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from mrs_suggest.common.errors import InputError
+
 Tree = dict[str, "str | bytes"]
 Rows = list[tuple[Any, ...]]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def write_tree() -> Callable[[Path, Tree], Path]:
     """Return a function that writes files; a text is compressed as its name says, bytes are written as they are."""
 
@@ -33,24 +33,6 @@ def write_tree() -> Callable[[Path, Tree], Path]:
 
 
 @pytest.fixture
-def pack() -> Callable[..., Path]:
-    """Return a function that packs files, and members as they are, into a tar archive."""
-
-    def write(archive: Path, files: Tree, *members: tarfile.TarInfo) -> Path:
-        with tarfile.open(archive, "w:gz" if archive.suffix == ".tgz" else "w") as tar:
-            for name, content in files.items():
-                data = content.encode("utf-8") if isinstance(content, str) else content
-                member = tarfile.TarInfo(name)
-                member.size = len(data)
-                tar.addfile(member, io.BytesIO(data))
-            for member in members:
-                tar.addfile(member)
-        return archive
-
-    return write
-
-
-@pytest.fixture
 def rows() -> Callable[[Path, str, str], Rows]:
     """Return a function that reads the rows of a config and split of a prepared folder, shard after shard."""
 
@@ -60,6 +42,21 @@ def rows() -> Callable[[Path, str, str], Rows]:
         return [tuple(row.values()) for shard in shards for row in pq.read_table(shard).to_pylist()]
 
     return read
+
+
+@pytest.fixture
+def refused(tmp_path: Path) -> Callable[..., str]:
+    """Return a function that prepares a bad source: the sentence, which matches, after a look that nothing is left."""
+
+    def call(match: str, prepare: Callable[..., object], *arguments: object, **options: object) -> str:
+        before = sorted(tmp_path.rglob("*"))
+        with pytest.raises(InputError, match=match) as caught:
+            prepare(*arguments, tmp_path / "out", **options)
+        assert sorted(tmp_path.rglob("*")) == before, "something was left behind"
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    return call
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -286,20 +287,16 @@ def gzipped(*parts: bytes) -> bytes:
     return b"".join(compressor.compress(part) for part in parts) + compressor.flush()
 
 
-def many(part: bytes, times: int) -> Iterator[bytes]:
-    return (part for _ in range(times))
-
-
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (gzipped(tar_block("a", tarfile.REGTYPE, 0), bytes(1024), *many(bytes(MIB), 50)), "more than 1 MiB"),
-        (gzipped(tar_block("a", tarfile.XHDTYPE, 50 * MIB), *many(bytes(MIB), 50)), "header is longer"),
-        (gzipped(tar_block("a", tarfile.GNUTYPE_LONGNAME, 50 * MIB), *many(bytes(MIB), 50)), "header is longer"),
-        (gzipped(*many(tar_block("a", tarfile.GNUTYPE_LONGNAME, 0), 5000)), "header is longer"),
+        (gzipped(tar_block("a", tarfile.REGTYPE, 0), bytes(1024), *repeat(bytes(MIB), 50)), "more than 1 MiB"),
+        (gzipped(tar_block("a", tarfile.XHDTYPE, 50 * MIB), *repeat(bytes(MIB), 50)), "header is longer"),
+        (gzipped(tar_block("a", tarfile.GNUTYPE_LONGNAME, 50 * MIB), *repeat(bytes(MIB), 50)), "header is longer"),
+        (gzipped(*repeat(tar_block("a", tarfile.GNUTYPE_LONGNAME, 0), 5000)), "header is longer"),
         (gzipped(tar_block("a", tarfile.REGTYPE, -512), bytes(1024)), "negative"),
         (gzipped(tar_block("a", tarfile.DIRTYPE, -512), bytes(1024)), "negative"),
-        (gzipped(tar_block("a", tarfile.GNUTYPE_LONGNAME, -1024), *many(bytes(MIB), 50)), "header is longer"),
+        (gzipped(tar_block("a", tarfile.GNUTYPE_LONGNAME, -1024), *repeat(bytes(MIB), 50)), "header is longer"),
     ],
 )
 def test_a_bomb_outside_the_files_is_refused(data: bytes, words: str, refusal, monkeypatch) -> None:

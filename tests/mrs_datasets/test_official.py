@@ -1,26 +1,14 @@
 """The official layout, as a folder and as an archive."""
 
-from pathlib import Path
-
 import pytest
 
 from mrs_datasets.prepared.prepare import prepare_mrs
-from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io import lines as lines_module
 from tests.cases import cases
+from tests.mrs_datasets.test_archives import pack
 
 PLAIN = {f"{split}/en/a.tsv": "Hi\tHello\n" for split in ("train", "valid", "test")}
 ENGLISH_TRAIN = [("Hi there", "Hello"), ("Are you in?", "Yes"), ("Thanks", "Any time"), ("Bye", "See you")]
-
-
-def refusal(source: Path, tmp_path: Path) -> str:
-    """Prepare a bad source; return the sentence, after a look that nothing is left beside `--out`."""
-    before = sorted(tmp_path.iterdir())
-    with pytest.raises(InputError) as caught:
-        prepare_mrs(str(source), tmp_path / "out")
-    assert sorted(tmp_path.iterdir()) == before, "something was left behind"
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 @pytest.mark.parametrize("leading", ["", "mrs/"])
@@ -41,11 +29,12 @@ def test_the_official_folder_becomes_configs_and_splits(write_tree, official, ro
     assert sorted(path.name for path in out.iterdir()) == ["README.md", "data", "report.json"]
 
 
-@pytest.mark.parametrize("name", ["mrs.tgz", "mrs.tar"])
-def test_the_archive_gives_what_its_folder_gives(write_tree, official, pack, rows, tmp_path, name) -> None:
+@pytest.mark.parametrize("kind", ["tgz", "tar"])
+def test_the_archive_gives_what_its_folder_gives(write_tree, official, rows, tmp_path, kind) -> None:
     folder = write_tree(tmp_path / "src", official)
-    files = {f"mrs/{name}": (folder / name).read_bytes() for name in official}
-    report = prepare_mrs(str(pack(tmp_path / name, files)), tmp_path / "from_archive")
+    archive = tmp_path / f"mrs.{kind}"
+    archive.write_bytes(pack(kind, [(f"mrs/{name}", (folder / name).read_bytes()) for name in official]))
+    report = prepare_mrs(str(archive), tmp_path / "from_archive")
     assert report["configs"] == prepare_mrs(str(folder), tmp_path / "from_folder")["configs"]
     assert rows(tmp_path / "from_archive", "en", "train") == ENGLISH_TRAIN
     assert sorted(path.name for path in (tmp_path / "from_archive").iterdir()) == ["README.md", "data", "report.json"]
@@ -61,7 +50,7 @@ def test_machine_translated_pairs_are_a_config_with_a_training_split_alone(write
     assert rows(tmp_path / "out", "mt-es", "train") == [("Hola", "Buenas"), ("Adiós", "Hasta luego")]
 
 
-def test_folders_of_other_languages_are_left_out_with_a_note(write_tree, tmp_path, capsys) -> None:
+def test_folders_of_other_languages_are_left_out_with_a_note(write_tree, refused, tmp_path, capsys) -> None:
     others = {"train/ko/a.tsv": "no pair", "mt/xx/a.tsv": "a\tb\n", "rsp_set/ko/response_lm_cluster.txt": ""}
     report = prepare_mrs(str(write_tree(tmp_path / "src", PLAIN | others)), tmp_path / "first")
     assert list(report["configs"]) == ["en"]
@@ -69,7 +58,7 @@ def test_folders_of_other_languages_are_left_out_with_a_note(write_tree, tmp_pat
     assert note in report["notes"]
     assert capsys.readouterr().err == f"note: {note}\n"
     alone = write_tree(tmp_path / "alone", {"train/xx/a.tsv": "a\tb\n"})
-    assert "no language folder below train, valid, test" in refusal(alone, tmp_path)
+    refused("no language folder below train, valid, test", prepare_mrs, str(alone))
 
 
 def test_blank_rows_are_dropped_and_counted(write_tree, rows, tmp_path) -> None:
@@ -80,7 +69,6 @@ def test_blank_rows_are_dropped_and_counted(write_tree, rows, tmp_path) -> None:
     assert "2 rows dropped (empty reply)" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
 
 
-RESPONSES = "rsp_set/en/response_lm_cluster.txt"
 NOISE = bytes(range(256)) * 8
 
 
@@ -92,14 +80,14 @@ NOISE = bytes(range(256)) * 8
         ({"train/en/b.tsv.xz": NOISE}, ["train/en/b.tsv.xz", "damaged"]),
     ],
 )
-def test_a_broken_folder_is_refused_with_file_and_line(write_tree, tmp_path, files, words) -> None:
+def test_a_broken_folder_is_refused_with_file_and_line(write_tree, refused, tmp_path, files, words) -> None:
     tree = {name: content for name, content in {**PLAIN, **files}.items() if content is not None}
-    sentence = refusal(write_tree(tmp_path / "src", tree), tmp_path)
+    sentence = refused(".", prepare_mrs, str(write_tree(tmp_path / "src", tree)))
     assert [word for word in words if word not in sentence] == []
 
 
 @pytest.mark.parametrize("name", ["b.tsv", "b.tsv.gz"])
-def test_a_line_without_an_end_is_refused_before_all_of_it_is_read(write_tree, tmp_path, monkeypatch, name) -> None:
+def test_a_line_without_an_end_is_refused_before_all_is_read(write_tree, refused, tmp_path, monkeypatch, name) -> None:
     monkeypatch.setattr(lines_module, "BLOCK", 1 << 10)
     monkeypatch.setattr(lines_module, "MAX_LINE", 1 << 16)
     longest, endless = "a\t" + "b" * ((1 << 16) - 2), "a\tb\n" + "\0" * (1 << 20)
@@ -107,5 +95,4 @@ def test_a_line_without_an_end_is_refused_before_all_of_it_is_read(write_tree, t
     prepare_mrs(str(tmp_path / "good"), tmp_path / "good_out")
     cut = write_tree(tmp_path / "src", PLAIN | {f"train/en/{name}": endless}) / "train" / "en" / name
     cut.write_bytes(cut.read_bytes()[:-9])  # who reads on to the end sees that the file is damaged
-    sentence = refusal(tmp_path / "src", tmp_path)
-    assert f"train/en/{name}, line 2: no line end within" in sentence
+    refused(rf"train/en/{name}, line 2: no line end within", prepare_mrs, str(tmp_path / "src"))

@@ -95,12 +95,9 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("name", "content", "reason", "line"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_row_stops_or_is_counted(write_tree, rows, tmp_path: Path, name, content, reason, line) -> None:
+def test_a_broken_row_stops_or_is_counted(write_tree, rows, refused, tmp_path, name, content, reason, line) -> None:
     source = write_tree(tmp_path / "src", {name: content})
-    with pytest.raises(InputError, match=rf"{name}, line {line}: .*--on-error skip\.$") as caught:
-        prepare_mrs(str(source), tmp_path / "out")
-    assert "\n" not in str(caught.value)
-    assert [path.name for path in tmp_path.iterdir()] == ["src"]
+    refused(rf"{name}, line {line}: .*--on-error skip\.$", prepare_mrs, str(source))
     report = prepare_mrs(str(source), tmp_path / "out", pairs=SKIP)
     assert report["dropped"] == {"en": {reason: 1}}
     assert findings(report)[f"dropped: {reason}"] == (1, [f"{name}:{line}"])
@@ -108,10 +105,8 @@ def test_a_broken_row_stops_or_is_counted(write_tree, rows, tmp_path: Path, name
 
 
 @pytest.mark.parametrize(("name", "content", "sentence"), cases(__file__, "test_what_no_option_can_mend_is_refused"))
-def test_what_no_option_can_mend_is_refused(write_tree, tmp_path: Path, name: str, content: str, sentence: str) -> None:
-    source = write_tree(tmp_path / "src", {name: content})
-    with pytest.raises(InputError, match=sentence):
-        prepare_mrs(str(source), tmp_path / "out", pairs=SKIP)
+def test_what_no_option_can_mend_is_refused(write_tree, refused, tmp_path: Path, name, content, sentence) -> None:
+    refused(sentence, prepare_mrs, str(write_tree(tmp_path / "src", {name: content})), pairs=SKIP)
 
 
 def test_columns_by_name_and_a_file_of_any_name(write_tree, rows, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +12,7 @@ from mrs_datasets.prepared.prepared import PreparedData, open_prepared
 from mrs_suggest.cli.main import main
 from mrs_suggest.common.errors import InputError
 from tests.cases import cases
+from tests.mrs_datasets.test_siqa import lines
 
 ROW = {"premise": "P.", "choice1": "A.", "choice2": "B.", "question": "cause", "label": 1, "idx": 0, "changed": False}
 WRITTEN = {**ROW, "question_corrected": "cause"}
@@ -21,10 +21,6 @@ TABLE_3 = {  # Ponti et al. 2020, Table 3: % of labels that agree with the major
     "validation": (97, 97, 99, 98, 98, 99, 100, 99, 97, 97, 96),
     "test": (98.2, 96.4, 100, 97, 94.8, 99, 98.6, 98.2, 96.4, 98.4, 96.6),
 }
-
-
-def lines(*rows: dict[str, Any]) -> str:
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def repository(folder: Path, text: str | bytes, code: str = "et") -> Path:
@@ -114,20 +110,16 @@ def test_a_partial_source_is_noted_and_only_what_it_has_is_written(tmp_path: Pat
     assert "et: the test split has 1 rows, a complete source has 500." in report["notes"]
 
 
-def test_english_copa_as_superglue_and_as_the_original_xml(tmp_path: Path) -> None:
-    glue = tmp_path / "glue"
-    glue.mkdir()
+def test_english_copa_as_superglue_and_as_the_original_xml(tmp_path: Path, write_tree) -> None:
     row = {name: value for name, value in ROW.items() if name != "changed"}
-    for name in ("train", "val"):
-        (glue / f"{name}.jsonl").write_text(lines(row))
+    glue = write_tree(tmp_path / "glue", {"train.jsonl": lines(row), "val.jsonl": lines(row)})
     prepare("xcopa", [str(glue)], tmp_path / "a")
     assert open_prepared(str(tmp_path / "a")).load("en", "train").to_list() == [WRITTEN]
 
-    xml = tmp_path / "xml"
-    xml.mkdir()
     item = '<item id="{}" asks-for="cause" most-plausible-alternative="2"><p>P.</p><a1>A.</a1><a2>B.</a2></item>'
-    (xml / "copa-dev.xml").write_text(f"<copa-corpus>{item.format(1)}{item.format(401)}</copa-corpus>")
-    (xml / "copa-test.xml").write_text(f"<copa-corpus>{item.format(501)}</copa-corpus>")
+    files = {"dev": item.format(1) + item.format(401), "test": item.format(501)}
+    files = {f"copa-{name}.xml": f"<copa-corpus>{items}</copa-corpus>" for name, items in files.items()}
+    xml = write_tree(tmp_path / "xml", files)
     prepare("xcopa", [str(xml)], tmp_path / "b")
     data = open_prepared(str(tmp_path / "b"))
     assert data.splits("en") == ["train", "validation", "test"]
@@ -162,18 +154,12 @@ def test_an_xml_file_of_an_unknown_encoding_is_refused(tmp_path: Path, encoding:
         (lines({k: v for k, v in ROW.items() if k != "changed"}), r"'changed' to be true or false, found nothing"),
     ],
 )
-def test_damage_is_refused_with_file_and_line(tmp_path: Path, text: str | bytes, sentence: str) -> None:
-    repository(tmp_path / "source", text)
-    with pytest.raises(InputError, match=sentence) as caught:
-        prepare("xcopa", [str(tmp_path / "source")], tmp_path / "out")
-    assert "val.et.jsonl" in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+def test_damage_is_refused_with_file_and_line(tmp_path: Path, refused, text: str | bytes, sentence: str) -> None:
+    source = repository(tmp_path / "source", text)
+    assert "val.et.jsonl" in refused(sentence, prepare, "xcopa", [str(source)])
 
 
-def test_a_folder_without_any_layout_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_any_layout_is_refused(tmp_path: Path, refused) -> None:
     (tmp_path / "source").mkdir()
-    with pytest.raises(InputError, match="neither XCOPA's folder"):
-        prepare("xcopa", [str(tmp_path / "source")], tmp_path / "out")
-    with pytest.raises(InputError, match="no such file or folder"):
-        prepare("xcopa", [str(tmp_path / "nothing")], tmp_path / "out")
+    refused("neither XCOPA's folder", prepare, "xcopa", [str(tmp_path / "source")])
+    refused("no such file or folder", prepare, "xcopa", [str(tmp_path / "nothing")])

@@ -10,7 +10,7 @@ import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ LOCAL_MASTER = "local[*,4]"  # a task is tried four times, as on a cluster: loca
 LOST = ("ExecutorLostFailure", "Python worker exited unexpectedly")  # in Spark's report of a failed job
 
 
-class SparkEngine:
+class SparkEngine(AbstractContextManager["SparkEngine"]):
     """Runs the shards of a build on Spark, in a session that begins and ends with the block.
 
     Args:
@@ -64,9 +64,6 @@ class SparkEngine:
         self._master, self._settings = master, dict(settings or {})
         self._session: SparkSession | None = None
         self._own = False
-
-    def __enter__(self) -> SparkEngine:
-        return self
 
     def __exit__(self, *error: object) -> None:
         """End the session, unless it ran before."""

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -99,7 +99,7 @@ def run_stage(
     return [found[shard.name] for shard in shards]
 
 
-class Workers:
+class Workers(AbstractContextManager["Workers"]):
     """Processes that work on shards: started when first needed, kept from stage to stage, ended with the block.
 
     Args:
@@ -111,9 +111,6 @@ class Workers:
         self._context = multiprocessing.get_context("spawn")  # Arrow has threads, which a fork would break
         self._progress: Synchronized[int] | None = None  # units done by all processes together
         self._pool: ProcessPoolExecutor | None = None
-
-    def __enter__(self) -> Workers:
-        return self
 
     def __exit__(self, *error: object) -> None:
         """End the processes immediately: a resumed build repeats unfinished work."""
@@ -301,12 +298,12 @@ def read_pairs(path: Location, language: str, columns: Sequence[str]) -> tuple[p
 
 @contextmanager
 def _reading(path: Location) -> Iterator[None]:
-    """Turn what Arrow and the storage raise for a damaged or unreachable file into a sentence."""
+    """Turn what Arrow, NumPy and the storage raise for a damaged or unreachable file into a sentence."""
     try:
         yield
     except RemoteError as error:
         raise unreachable(path, error) from None
-    except (pa.ArrowException, OSError, UnicodeDecodeError, SystemError) as error:
+    except (pa.ArrowException, OSError, ValueError, EOFError, SystemError) as error:
         raise damaged(path, first_line(error)) from None
 
 
@@ -358,15 +355,11 @@ def write_array(path: Location, array: npt.NDArray[np.generic]) -> None:
 
 def read_array(path: Location) -> npt.NDArray[np.generic]:
     """The array in a file: memory-mapped if it is local, else in memory."""
-    try:
+    with _reading(path):
         if isinstance(path, Path):
             return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
         with open_stream(path) as file:
             return np.asarray(np.load(file, allow_pickle=False))
-    except RemoteError as error:
-        raise unreachable(path, error) from None
-    except (OSError, ValueError, EOFError) as error:
-        raise damaged(path, first_line(error)) from None
 
 
 def read_codes(path: Location, rows: int) -> npt.NDArray[np.uint8]:

@@ -26,7 +26,7 @@ from mrs_suggest.common.io.storage import Location, files_below, remove, scratch
 
 MARKER = "settings.json"  # every work folder has one
 LOCK = "lock"
-ANSWERS = "answers.sqlite"  # finished answers of models (mrs_suggest.common.io.text_cache), on the local disk
+ANSWERS = "answers.sqlite"
 RESUME = "continue with --resume"
 
 
@@ -42,6 +42,7 @@ class WorkFolder:
 
     Attributes:
         scratch: the local folder for temporary files; the work folder itself if that is local.
+        answers: the local file for finished answers of models (mrs_suggest.common.io.text_cache).
         changed: what differs in the changeable keys; empty if nothing does.
 
     Raises:
@@ -66,6 +67,7 @@ class WorkFolder:
         if shared and not isinstance(folder, Path):  # the whole build empties its scratch folder when it begins
             self.scratch = self.scratch.with_name(f"{self.scratch.name}-{os.getpid()}")
         self.folder = folder = folder if isinstance(folder, Path) else replace(folder, scratch=self.scratch)
+        self.answers = self.scratch / ANSWERS
         if self.scratch != folder:
             self._begin_scratch()
         marker = folder / MARKER
@@ -116,7 +118,7 @@ class WorkFolder:
 
     def _refuse_other_work(self) -> None:
         """Refuse shared work that another process began with another identity, perhaps at the same moment."""
-        before = (_read(self.folder / MARKER) or {}) if self._shared else {}
+        before = (read_json(self.folder / MARKER) or {}) if self._shared else {}
         if {**before, **self._shared} != before:
             raise InputError(
                 f"{self.folder}: was begun with other {_differing(before, self._shared)}; pass the same, or remove "
@@ -125,7 +127,7 @@ class WorkFolder:
 
     def _take_up(self, identity: Mapping[str, Any], changeable: Mapping[str, Sequence[str]]) -> None:
         """Compare with the identity of the existing work; remove the stages that must be rebuilt."""
-        before = _read(self.folder / MARKER)
+        before = read_json(self.folder / MARKER)
         same = {key: identity[key] for key in changeable}
         if before is None or {**before, **same} != identity:
             fixed = {key: value for key, value in identity.items() if before is None or key not in changeable}
@@ -168,7 +170,7 @@ class WorkFolder:
 
     def done(self, stage: str, shard: str) -> dict[str, Any] | None:
         """The counts of a finished shard."""
-        return _read(self.folder / stage / f"{shard}.json")
+        return read_json(self.folder / stage / f"{shard}.json")
 
     def finish(self, stage: str, shard: str, counts: Mapping[str, object]) -> None:
         """Mark a shard as done, after its output is complete."""
@@ -280,7 +282,7 @@ def unreachable(path: Location, error: RemoteError) -> InputError:
     return InputError(f"{path}: cannot be read ({error}); check the storage, and {RESUME}.")
 
 
-def _read(path: Location) -> dict[str, Any] | None:
+def read_json(path: Location) -> dict[str, Any] | None:
     """The JSON object in a file; None if it is missing or broken."""
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))

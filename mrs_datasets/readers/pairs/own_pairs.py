@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,16 +19,7 @@ from mrs_datasets.prepared.report import Report
 from mrs_datasets.prepared.responses import MAX_RESPONSES
 from mrs_datasets.prepared.schema import MT_PREFIX
 from mrs_datasets.readers import Chunks
-from mrs_datasets.readers.pairs.pair_files import (
-    STOP,
-    Broken,
-    Columns,
-    Row,
-    format_of,
-    read_rows,
-    stem_of,
-    texts_of_row,
-)
+from mrs_datasets.readers.pairs.pair_files import STOP, Broken, Columns, Row, format_of, read_rows, row_texts, stem_of
 from mrs_datasets.readers.pairs.pairs import Pair, chunked, placed_pairs, split_of, split_pairs
 from mrs_suggest.common.batches import in_batches
 from mrs_suggest.common.errors import InputError, first_line
@@ -187,9 +179,7 @@ def read_set(source: str, report: Report, options: PairOptions, min_reply_count:
         yield from placed_pairs(language, rows, report, min_reply_count, max_responses)
 
 
-def read_loaded(
-    splits: Mapping[str, Dataset], report: Report, options: PairOptions, min_reply_count: int, max_responses: int
-) -> Chunks:
+def read_loaded(splits: Mapping[str, Dataset], report: Report, options: PairOptions) -> Chunks:
     """Read the pairs of a data set that is in memory: split -> rows. As `read_set`; `options.language` is that of rows
     without a `language` column.
 
@@ -209,7 +199,7 @@ def read_loaded(
             by_language.setdefault(_language(source, options), {})[name] = rows
     for language, own in by_language.items():
         placed = _placed(source, language, own, report, options)
-        yield from placed_pairs(language, placed, report, min_reply_count, max_responses)
+        yield from placed_pairs(language, placed, report, 1, MAX_RESPONSES)
 
 
 def _placed(
@@ -239,20 +229,18 @@ def _placed(
 
 def _rows(data: Dataset, options: PairOptions, broken: Broken) -> Iterator[Row]:
     columns = options.columns
-    missing = [name for name in (columns.message, columns.reply) if name not in data.column_names]
+    missing = [name for name in columns if name not in data.column_names]
     if missing:
         raise InputError(
             f"{broken.source}: expected the column {missing[0]!r}, found {', '.join(data.column_names)}; name the "
             "columns with --message-column and --reply-column."
         )
-    number = 0
-    wanted = [columns.message, columns.reply]
-    for batch in data.select_columns(wanted).iter(batch_size=BATCH):
-        for pair in zip(*(batch[name] for name in wanted), strict=True):
-            texts = texts_of_row(dict(zip(wanted, pair, strict=True)), columns, broken, number, "row")
-            if texts:
-                yield Row(broken.place(number), *texts)
-            number += 1
+    batches = data.select_columns([columns.message, columns.reply]).iter(batch_size=BATCH)
+    pairs = chain.from_iterable(zip(*(batch[name] for name in columns), strict=True) for batch in batches)
+    for number, pair in enumerate(pairs):
+        texts = row_texts(dict(zip(columns, pair, strict=True)), columns, broken, number, "row")
+        if texts:
+            yield Row(broken.place(number), *texts)
 
 
 def _load(source: str, options: PairOptions, report: Report) -> dict[str, dict[str, Dataset]]:

@@ -192,7 +192,7 @@ def _json(path: Path, columns: Columns, broken: Broken) -> Pairs:
         except InputError as error:
             broken(number, "no JSON object", str(error).removeprefix(": ").rstrip("."))
             continue
-        texts = texts_of_row(row, columns, broken, number)
+        texts = row_texts(row, columns, broken, number)
         if texts:
             yield number, texts
 
@@ -200,7 +200,7 @@ def _json(path: Path, columns: Columns, broken: Broken) -> Pairs:
 READERS = {".tsv": _tsv, ".csv": _csv, ".jsonl": _json}
 
 
-def texts_of_row(
+def row_texts(
     row: dict[str, Any], columns: Columns, broken: Broken, number: int, unit: str = "line"
 ) -> tuple[str, str] | None:
     """Message and reply of a row with names, null as an empty text; None if it went to `broken`."""

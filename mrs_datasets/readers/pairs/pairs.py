@@ -11,6 +11,7 @@ from mrs_datasets.prepared.report import Report
 from mrs_datasets.prepared.responses import MAX_RESPONSES, count_responses
 from mrs_datasets.prepared.schema import PAIR_SCHEMA, SPLITS, responses_config
 from mrs_datasets.readers import Chunk, Chunks
+from mrs_suggest.common.batches import in_batches
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.lines import read_lines
 from mrs_suggest.common.text.text import is_blank, normalise_reply
@@ -111,11 +112,7 @@ def pair_chunk(config: str, split: str, rows: list[Pair]) -> Chunk:
 
 
 def chunked(config: str, split: str, pairs: Iterable[Pair]) -> Chunks:
-    """Pairs of one config and split in chunks of bounded size; without pairs, one empty chunk."""
-    rows: list[Pair] = []
-    for pair in pairs:
-        rows.append(pair)
-        if len(rows) == CHUNK_ROWS:
-            yield pair_chunk(config, split, rows)
-            rows.clear()
-    yield pair_chunk(config, split, rows)
+    """Pairs of one config and split in chunks of bounded size."""
+    yield pair_chunk(config, split, [])  # so that a split without pairs is known, too
+    for rows in in_batches(pairs, CHUNK_ROWS):
+        yield pair_chunk(config, split, rows)

@@ -168,18 +168,17 @@ def _filled(form: Mapping[str, Any], facts: Mapping[str, Any]) -> Clause:
 ACTS: dict[str, dict[str, Any]] = read_packaged("mrs_datasets.synthetic.grammar", "acts.yaml")
 
 
-def known_pairs() -> list[tuple[str, str]]:
-    """Verbs with the nouns that are their objects."""
-    return [(verb, noun) for verb, noun in pairs(wider=False) if PLACE not in VERBS[verb].classes]
+# Verbs with the nouns that are their objects.
+OBJECTS = [(verb, noun) for verb, noun in pairs(wider=False) if PLACE not in VERBS[verb].classes]
 
 
-def draw_message(random: Random, known: list[tuple[str, str]]) -> Message:
+def draw_message(random: Random) -> Message:
     """A message; fields of the topic that its act does not use are empty."""
     act = random.choices(list(ACTS), [one["share"] for one in ACTS.values()])[0]
     uses = ACTS[act]["uses"]
-    verb, noun = random.choice(known)
+    verb, noun = random.choice(OBJECTS)
     while act == "how many" and set(NOUNS[noun].classes) & set(UNCOUNTED):
-        verb, noun = random.choice(known)
+        verb, noun = random.choice(OBJECTS)
     time, person, quality = random.choice(TIMES), random.choice(NAMES), random.choice(QUALITIES)
     timed = "time" in uses and random.random() < TIMED
     topic = Topic(verb, noun, time if timed else "", person if "person" in uses else "", "")

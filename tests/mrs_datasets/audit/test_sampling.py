@@ -9,7 +9,7 @@ from mrs_datasets.audit.sampling import audited_languages, draw_sample, shares
 from mrs_suggest.common.errors import InputError
 from tests.audit_sheets import in_memory, numbered
 
-PAPER, WIDE = KINDS["paper"], KINDS["wide"]
+WIDE = KINDS["wide"]
 
 
 @given(st.lists(st.integers(0, 10**7), min_size=1, max_size=30), st.integers(0, 500))

@@ -1,23 +1,14 @@
-"""Fixtures of the tests of passes and builds: the sample as a prepared folder, and a language model."""
+"""Fixtures of the tests of passes and builds: some rows of the sample, and a language model."""
 
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from mrs_datasets.prepared.prepare import prepare_mrs
 from mrs_datasets.prepared.prepared import open_prepared
 from mrs_datasets.prepared.report import Report
 from mrs_datasets.prepared.schema import MRS
 from mrs_datasets.prepared.writer import write_prepared
-
-
-@pytest.fixture(scope="session")
-def prepared_sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The embedded sample; do not change it."""
-    folder = tmp_path_factory.mktemp("source") / "mrs"
-    prepare_mrs("sample", folder)
-    return folder
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from mrs_datasets.builders.passes import Rows, run_passes
 from mrs_datasets.builders.translation import CODE, DUPLICATE, KEPT, REASONS, Translation, TranslationPass, is_copy
 from mrs_datasets.check.check import check
 from mrs_datasets.prepared.prepared import open_prepared
+from mrs_datasets.readers.sample import SAMPLE
 from mrs_datasets.texts.dictionary_texts import DictionaryTranslator
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.text_cache import TextCache
@@ -72,8 +73,8 @@ class Letters:
 
 
 @pytest.fixture
-def source(prepared_sample: Path) -> Path:
-    return prepared_sample
+def source() -> Path:
+    return SAMPLE
 
 
 @pytest.fixture(autouse=True)

@@ -30,14 +30,12 @@ def example(number: int, split: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(tmp_path_factory: pytest.TempPathFactory, write_tree: Callable[..., Path]) -> Path:
     """XCOPA's sizes in three languages, without a fault."""
     base = tmp_path_factory.mktemp("xcopa")
-    for code in LANGUAGES:
-        for name, rows in (("val", 100), ("test", 500)):
-            path = base / "source" / "data" / code / f"{name}.{code}.jsonl"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("".join(json.dumps(example(n, name)) + "\n" for n in range(rows)), encoding="utf-8")
+    for name, rows in (("val", 100), ("test", 500)):
+        text = "".join(json.dumps(example(n, name)) + "\n" for n in range(rows))
+        write_tree(base / "source" / "data", {f"{code}/{name}.{code}.jsonl": text for code in LANGUAGES})
     prepare("xcopa", [str(base / "source")], base / "out")
     assert found(base / "out") == []
     return base / "out"
@@ -57,8 +55,12 @@ def change(folder: Path, config: str, split: str, edit: Callable[[Rows], object]
     pq.write_table(pa.Table.from_pylist(rows, table.schema), path)
 
 
+def findings_of(folder: Path, *language_id: Any) -> list[Finding]:
+    return list(check(open_prepared(str(folder), checked=False), *language_id))
+
+
 def found(folder: Path) -> list[tuple[str, str, str, int]]:
-    return [(f.level, f.rule, f.where, f.count) for f in check(open_prepared(str(folder), checked=False))]
+    return [(f.level, f.rule, f.where, f.count) for f in findings_of(folder)]
 
 
 @pytest.mark.parametrize(
@@ -91,9 +93,7 @@ def test_planted_damage_is_found_in_its_split(
 def test_a_leak_across_splits_is_an_error_with_examples(folder: Path) -> None:
     leaked = [{**example(n, "val"), "idx": 100 + n} for n in range(5)]
     change(folder, "sw", "test", lambda rows: rows.__setitem__(slice(100, 105), leaked))
-    (finding,) = (
-        f for f in check(open_prepared(str(folder), checked=False)) if f.rule == "row identical to one of validation"
-    )
+    (finding,) = (f for f in findings_of(folder) if f.rule == "row identical to one of validation")
     assert (finding.level, finding.where, finding.count) == ("error", "sw/test", 5)
     assert finding.examples[0] == "row 100: Premise 0 of val. | One 0. | Two 0. | cause"
     assert len(finding.examples) == 3
@@ -107,7 +107,7 @@ def test_a_wrong_schema_is_reported_and_the_split_not_checked(folder: Path) -> N
     pq.write_table(pq.read_table(path).drop_columns(["changed"]), path)
     (path,) = (folder / "data" / "sw").glob("test-*.parquet")
     path.write_bytes(path.read_bytes()[:-30])
-    findings = {f.where: f.examples[0] for f in check(open_prepared(str(folder), checked=False)) if f.rule == "schema"}
+    findings = {f.where: f.examples[0] for f in findings_of(folder) if f.rule == "schema"}
     assert "label is string, not int64" in findings["et/test"]
     assert "lacks changed" in findings["it/test"]
     assert "cannot be read as Parquet" in findings["sw/test"]
@@ -135,7 +135,7 @@ def test_damage_below_the_footer_and_of_the_report(folder: Path, capsys: pytest.
     data = bytearray(path.read_bytes())
     data[40:400] = bytes(360)
     path.write_bytes(data)
-    (finding,) = (f for f in check(open_prepared(str(folder), checked=False)) if f.rule == "schema")
+    (finding,) = (f for f in findings_of(folder) if f.rule == "schema")
     assert "cannot be read as Parquet" in finding.examples[0]
     (folder / "report.json").write_text("[1]")
     assert main(["data", "check", str(folder)]) == 2
@@ -143,10 +143,8 @@ def test_damage_below_the_footer_and_of_the_report(folder: Path, capsys: pytest.
     assert capsys.readouterr().err.count("cannot read the report") == 2
 
 
-def test_a_partial_source_that_was_noted_is_a_warning(tmp_path: Path) -> None:
-    path = tmp_path / "source" / "data" / "et" / "val.et.jsonl"
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(example(0, "val")) + "\n")
+def test_a_partial_source_that_was_noted_is_a_warning(tmp_path: Path, write_tree: Callable[..., Path]) -> None:
+    write_tree(tmp_path / "source", {"data/et/val.et.jsonl": json.dumps(example(0, "val")) + "\n"})
     prepare("xcopa", [str(tmp_path / "source")], tmp_path / "out")
     assert found(tmp_path / "out") == [
         ("warning", "rows of a whole source (noted in report.json)", "et/validation", 99)
@@ -158,7 +156,7 @@ def test_texts_that_are_identified_as_another_language(folder: Path) -> None:
         """Everything with a 7 in it is surely Finnish, everything with an 8 only perhaps."""
         return [("fi", 0.99) if "7" in text else ("fi", 0.6) if "8" in text else ("und", 0.0) for text in texts]
 
-    findings = list(check(open_prepared(str(folder), checked=False), identify, frozenset({"it"})))
+    findings = findings_of(folder, identify, frozenset({"it"}))
     expected = {"it/validation": 19, "it/test": sum("7" in str(n) for n in range(500))}
     assert {f.where: f.count for f in findings} == expected, "Estonian and Swahili are not known to this identifier"
     assert {(f.level, f.rule) for f in findings} == {("warning", "identified as another language than it")}
@@ -167,17 +165,15 @@ def test_texts_that_are_identified_as_another_language(folder: Path) -> None:
     def six_of_ten(texts: Sequence[str]) -> list[tuple[str, float]]:
         return [("fi", 0.9) if number % 10 < 6 else ("it", 0.9) for number, _ in enumerate(texts)]
 
-    findings = list(check(open_prepared(str(folder), checked=False), six_of_ten, frozenset({"it"})))
+    findings = findings_of(folder, six_of_ten, frozenset({"it"}))
     assert {f.level for f in findings} == {"warning"}
 
 
 @pytest.mark.parametrize("code", ["hu", "ja"])
-def test_a_file_in_the_wrong_language_is_an_error(tmp_path: Path, code: str) -> None:
+def test_a_file_in_the_wrong_language_is_an_error(tmp_path: Path, write_tree: Callable[..., Path], code: str) -> None:
     """A Portuguese file with the name of another track: identified by fastText, or by its script."""
-    source = tmp_path / "source" / f"en_{code}"
-    source.mkdir(parents=True)
-    block = "prompt_{0}|say {0}\ndiga outra vez {0}|1.0\n"
-    (source / f"dev.en_{code}.2020.gold.txt").write_text("\n".join(block.format(n) for n in range(40)))
+    text = "\n".join(f"prompt_{n}|say {n}\ndiga outra vez {n}|1.0\n" for n in range(40))
+    write_tree(tmp_path / "source", {f"en_{code}/dev.en_{code}.2020.gold.txt": text})
     prepare("staple", [str(tmp_path / "source")], tmp_path / "out")
 
     def identify(texts: Sequence[str]) -> list[tuple[str, float]]:
@@ -199,11 +195,9 @@ def test_published_files_have_no_error(shared_data: Path, tmp_path: Path, source
     assert [f for f in check(open_prepared(str(tmp_path / "out"))) if f.level == "error"] == []
 
 
-def test_lists_of_translations_and_nulls_that_may_be(tmp_path: Path) -> None:
-    block = "prompt_{0}|say {0}\ndiga {0}|0.75\nfala {0}|0.25\n"
-    source = tmp_path / "source" / "en_pt"
-    source.mkdir(parents=True)
-    (source / "dev.en_pt.2020.gold.txt").write_text("\n".join(block.format(n) for n in "abc"))
+def test_lists_of_translations_and_nulls_that_may_be(tmp_path: Path, write_tree: Callable[..., Path]) -> None:
+    text = "\n".join(f"prompt_{n}|say {n}\ndiga {n}|0.75\nfala {n}|0.25\n" for n in "abc")
+    write_tree(tmp_path / "source", {"en_pt/dev.en_pt.2020.gold.txt": text})
     prepare("staple", [str(tmp_path / "source")], tmp_path / "out")
     change(tmp_path / "out", "pt", "validation", lambda rows: rows[1]["translations"][1].update(text=" "))
     findings = [f for f in check(open_prepared(str(tmp_path / "out"))) if f.level == "error"]
@@ -224,9 +218,7 @@ def test_a_message_of_training_with_another_reply_is_a_warning(tmp_path: Path) -
     ]
 
 
-def test_the_command_prints_a_summary_and_exits_1_only_on_errors(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_a_summary_and_exits_1_only_on_errors(folder: Path, capsys) -> None:
     change(folder, "it", "test", lambda rows: rows[7].update(premise="[bold]x", choice2=rows[7]["choice1"]))
     assert main(["data", "check", str(folder)]) == 0
     out = capsys.readouterr().out

@@ -1,5 +1,6 @@
 """How a data set was built, on the page `report.html`."""
 
+from html import escape
 from html.parser import HTMLParser
 from typing import Any
 
@@ -29,44 +30,36 @@ def report(**pipeline: Any) -> dict[str, Any]:
 
 
 class Walker(HTMLParser):
-    """Collects tags and text, and checks that every tag is closed."""
+    """Checks that every tag is closed."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.tags: list[str] = []
         self.open: list[str] = []
-        self.texts: list[str] = []
-        self.feed(page)
-        self.close()
-        assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.tags.append(tag)
         if tag not in ("meta", "br"):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
 
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
-
 
 def test_values_are_escaped_and_empty_stages_have_a_page() -> None:
-    walked = Walker(
-        funnel_page(
-            report(
-                dumps=[{"name": EVIL, "bytes": 1, "sha256": "0a", "lossy": EVIL}],
-                departures={"split_by": EVIL},
-                stages=[{"stage": EVIL, "in": 1, "out": 1, "dropped": {EVIL: 0}}],
-                languages={EVIL: {"kept": 1}},
-                warnings=[f"{EVIL}: the file ends early; everything before was used."],
-            )
+    page = funnel_page(
+        report(
+            dumps=[{"name": EVIL, "bytes": 1, "sha256": "0a", "lossy": EVIL}],
+            departures={"split_by": EVIL},
+            stages=[{"stage": EVIL, "in": 1, "out": 1, "dropped": {EVIL: 0}}],
+            languages={EVIL: {"kept": 1}},
+            warnings=[f"{EVIL}: the file ends early; everything before was used."],
         )
     )
-    assert "script" not in walked.tags
-    assert sum(EVIL in text for text in walked.texts) >= 4
-    assert "Warnings" in walked.texts
+    walker = Walker()
+    walker.feed(page)
+    assert walker.open == []
+    assert "<script" not in page
+    assert page.count(escape(EVIL)) >= 4
+    assert "Warnings" in page
     empty = [{"stage": "read", "in": 0, "out": 0, "dropped": {}}]
     assert "read" in funnel_page(report(stages=empty, languages={"en": {}}))
     assert funnel_page(report(stages=[], languages={}, dumps=[]))

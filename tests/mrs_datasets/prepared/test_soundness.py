@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mrs_datasets.prepared.prepare import prepare_mrs
+from mrs_datasets.readers.sample import SAMPLE
 from mrs_suggest.cli.main import main
 from tests.cases import cases
 
@@ -17,16 +17,9 @@ ROW = 7
 FILE = "train-00000-of-00001.parquet"
 
 
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sound") / "mrs"
-    prepare_mrs("sample", folder)
-    return folder
-
-
 @pytest.fixture
-def folder(sound: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(sound, tmp_path / "mrs"))
+def folder(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(SAMPLE, tmp_path / "mrs"))
 
 
 def replies(folder: Path, change: Callable[[pa.Array], pa.Array]) -> None:
@@ -66,8 +59,6 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     ),
 }
 VERBS: dict[str, list[str]] = cases(__file__, "VERBS")
-
-
 CASES = [
     *(("stats", damage) for damage in DAMAGE),
     *((verb, damage) for verb in VERBS if verb != "stats" for damage in ("null", "no messages", "a deep report")),

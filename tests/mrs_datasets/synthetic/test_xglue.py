@@ -42,34 +42,6 @@ def test_rows_are_as_many_as_stated_different_and_parallel(task: str) -> None:
                 assert all(len(queries) == 1 for queries in pages), "a query has its pages together"
 
 
-def found_in(text: str, words: list[str]) -> list[int]:
-    """The numbers of the words that a text has, in the order of the text; the longest where several begin."""
-    low, places = f" {text.lower()} ", {}
-    for number, word in sorted(enumerate(words), key=lambda one: len(one[1])):
-        place = low.find(word.lower())
-        while place >= 0:
-            if not low[place - 1].isalpha() and not low[place + len(word)].isalpha():
-                places[place] = number
-            place = low.find(word.lower(), place + 1)
-    return [number for _, number in sorted(places.items())]
-
-
-def says(text: str, templates: list[str]) -> bool:
-    """Whether a text has the fixed words of one of the templates."""
-    low = text.lower()
-    parts = [[part.split("}")[-1].strip(" .").lower() for part in template.split("{")] for template in templates]
-    return any(all(part in low for part in fixed if part) for fixed in parts)
-
-
-def page(own: Any, row: Row) -> str:
-    names = [
-        [found_in(row[column], own["words"][word]) for word in ("city", "shop")]
-        for column in ("query", "web_page_title")
-    ]
-    quality = next(n for n, templates in enumerate(own["wpr"]["snippet"]) if says(row["web_page_snippet"], templates))
-    return str(2 * (names[0] == names[1]) + quality)
-
-
 def test_answers_and_tags_fit_their_texts() -> None:
     for split in drawn("mlqa").values():
         for rows in split.values():

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mrs_datasets.texts.dictionary_texts import Entry, TermReplacer, quasi_sentences, read_dictionary
+from mrs_datasets.texts.dictionary_texts import Entry, TermReplacer, read_dictionary
 from mrs_suggest.cli.main import run_verb
 from mrs_suggest.common.errors import InputError
 from tests.cases import cases
@@ -20,9 +20,7 @@ def dictionary(tmp_path: Path) -> Path:
 
 
 def test_the_most_reliable_pairs_come_first_and_once(dictionary: Path) -> None:
-    entries = read_dictionary(dictionary, 3)
-    assert entries == [Entry("dlo", "water"), Entry("kay", "house"), Entry("bwè dlo", "drink")]
-    assert list(quasi_sentences(entries)) == ["water dlo", "house kay", "drink bwè dlo"]
+    assert read_dictionary(dictionary, 3) == [Entry("dlo", "water"), Entry("kay", "house"), Entry("bwè dlo", "drink")]
 
 
 def test_terms_are_replaced_as_whole_words_the_longest_first(dictionary: Path) -> None:
