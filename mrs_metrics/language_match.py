@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from mrs_metrics.interval import Interval
 from mrs_metrics.signature import check_suggestions, signature
-from mrs_metrics.significance import SAMPLES, SEED, Units, ratio_interval, unit_sums
+from mrs_metrics.significance import Units, ratio_interval, unit_sums
 
 # Texts -> for each its language code (`und` for none) and its probability, 0 to 1.
 Identify = Callable[[list[str]], Sequence[tuple[str, float]]]
@@ -144,17 +144,15 @@ def aggregate(scores: LanguageScores) -> dict[str, float]:
     }
 
 
-def language_interval(
-    scores: LanguageScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED, units: Units = None
-) -> Interval:
-    """Return the interval of `wrong`: by the studentised bootstrap, resampling examples with all their suggestions, or
-    exact if all suggestions are alike or each example has one.
+def language_interval(scores: LanguageScores, units: Units = None) -> Interval:
+    """Return the 95 % interval of `wrong`: by the studentised bootstrap, resampling examples with all their
+    suggestions, or exact if all suggestions are alike or each example has one.
 
     Args:
-        confidence, samples, seed, units: as for `mrs_metrics.significance.bootstrap_interval`; units of all examples.
+        units: as for `mrs_metrics.significance.bootstrap_interval`, of all examples.
 
     Raises:
-        ValueError: no suggestion's language could be decided, or confidence or samples are out of range.
+        ValueError: no suggestion's language could be decided.
 
     >>> scores = score_languages([["Bis morgen dann!"]] * 3, "de", lambda texts: [("de", 0.9)] * len(texts))
     >>> [round(end, 4) for end in language_interval(scores)]
@@ -164,7 +162,7 @@ def language_interval(
     told = np.unique(scores.example[~(scores.undecided | scores.too_short)])
     own = None if units is None else [units[place] for place in told]
     parts, wholes = (unit_sums(column, own)[1] for column in (wrong, decided))
-    return ratio_interval(parts, wholes, confidence, samples, seed, shares=True)
+    return ratio_interval(parts, wholes, shares=True)
 
 
 def fasttext_identifier(model: str | Path) -> Identify:

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mrs_metrics.interval import Interval
 from mrs_metrics.signature import signature
-from mrs_metrics.significance import SAMPLES, SEED, Units, ratio_interval, unit_sums
+from mrs_metrics.significance import Units, ratio_interval, unit_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,15 +119,13 @@ def aggregate(scores: PerplexityScores) -> dict[str, float]:
     }
 
 
-def perplexity_interval(
-    scores: PerplexityScores, confidence: float = 0.95, samples: int = SAMPLES, seed: int = SEED, units: Units = None
-) -> Interval:
-    """Return the studentised bootstrap interval of the perplexity, resampling the units (n,) that have tokens.
+def perplexity_interval(scores: PerplexityScores, units: Units = None) -> Interval:
+    """Return the 95 % studentised bootstrap interval of the perplexity, resampling the units (n,) that have tokens.
 
     Each resample divides its own sum of losses by its own number of tokens, so examples keep their weight.
 
     Raises:
-        ValueError: all examples are without tokens, or confidence or samples are out of range.
+        ValueError: all examples are without tokens.
 
     >>> low, high = perplexity_interval(score_losses([0.0, 4.0], [3, 4]))
     >>> round(low, 4), round(high, 4)
@@ -135,7 +133,7 @@ def perplexity_interval(
     """
     _require_tokens(scores)
     losses, tokens = (unit_sums(column, units)[1] for column in (scores.losses, scores.tokens))
-    found = ratio_interval(losses[tokens > 0], tokens[tokens > 0], confidence, samples, seed)
+    found = ratio_interval(losses[tokens > 0], tokens[tokens > 0])
     return Interval(map(_exp, found), found.method)
 
 

@@ -15,7 +15,6 @@ from mrs_datasets.builders.pipeline.stages import Engine, Shard, ShardCounts, Wo
 from mrs_datasets.builders.pipeline.work_folder import (
     RESUME,
     WorkFolder,
-    read_json,
     remove_finished,
     remove_leftovers,
     work_place,
@@ -33,6 +32,7 @@ from mrs_suggest.common.io.storage import (
     atomic_target,
     fetch,
     is_unfinished,
+    read_object,
     require_free,
     require_writable,
     sha256_of,
@@ -111,7 +111,7 @@ def _identity(corpus: Corpus, settings: CorpusSettings) -> dict[str, Any]:
 
 def _whole_already(out: Location, identity: dict[str, Any], settings: CorpusSettings) -> dict[str, Any] | None:
     """The report at `out`, if it is of this very corpus, interrupted after its last step."""
-    report = None if is_unfinished(out) else read_json(out / REPORT)
+    report = None if is_unfinished(out) else read_object(out / REPORT)
     wanted = {"work": identity, "settings": settings.as_dict(), "version": __version__}
     return report if report and wanted.items() <= report.items() else None
 

@@ -34,9 +34,15 @@ def _run(options: argparse.Namespace) -> None:
 
         target = download_language_model(default_model_path())
         print(f"the language model is {target}; `mrs install --remove` leaves it there.")
-        return None
+        return
     if options.remove:
-        return _remove()
+        from mrs_suggest.common.hub.installed import uninstall
+
+        removed = uninstall()
+        for folder in removed:
+            print(f"removed {visible(folder)}")
+        print(f"{len(removed)} folders removed" if removed else "nothing is installed")
+        return
     import datasets
 
     from mrs_datasets.prepared.install import install
@@ -57,13 +63,3 @@ def _run(options: argparse.Namespace) -> None:
     if done.removed:
         print(f"removed {len(done.removed)} folders of an earlier install")
     print("`mrs install --remove` removes all of this. Set HF_EVALUATE_OFFLINE=1 to keep evaluate from asking the hub.")
-    return None
-
-
-def _remove() -> None:
-    from mrs_suggest.common.hub.installed import uninstall
-
-    removed = uninstall()
-    for folder in removed:
-        print(f"removed {visible(folder)}")
-    print(f"{len(removed)} folders removed" if removed else "nothing is installed")

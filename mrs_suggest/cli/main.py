@@ -71,8 +71,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code: 0 success, 2 invalid input, 130 interrupted."""
     parser = make_parser()
     options = parser.parse_args(argv)
+    if options.version and options.json:
+        from mrs_suggest.common.hub.provenance import about
+        from mrs_suggest.common.text.text import visible_json
+
+        print(visible_json(about()))
+        return 0
     if options.version:
-        print(_version(options.json))
+        print(f"mrs-suggest {__version__}")
         return 0
     if options.verb is None or options.json:
         parser.error("--json requires --version" if options.json else "the following arguments are required: verb")
@@ -93,15 +99,6 @@ def run_verb(verb: str, words: Sequence[str]) -> int:
         return int(module.main(words))
     options = module.make_parser().parse_args(words)
     return int(options.run(options) or 0)
-
-
-def _version(as_json: bool) -> str:
-    if not as_json:
-        return f"mrs-suggest {__version__}"
-    from mrs_suggest.common.hub.provenance import about
-    from mrs_suggest.common.text.text import visible_json
-
-    return visible_json(about())
 
 
 if __name__ == "__main__":

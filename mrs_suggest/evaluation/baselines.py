@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
+from mrs_suggest.common.batches import in_batches
 from mrs_suggest.common.text.text import normalise_reply
 from mrs_suggest.suggest.answering import Suggestion
 
@@ -98,9 +99,8 @@ class TfidfReplies:
         return np.asarray(np.array(rows) + _tie_noise(self._seed, pools))
 
     def _similarities(self, messages: Sequence[str]) -> Iterator[np.ndarray]:
-        for begin in range(0, len(messages), CHUNK):
-            queries = self._vectorizer.transform(messages[begin : begin + CHUNK])
-            yield from (queries @ self._matrix).toarray()
+        for some in in_batches(messages, CHUNK):
+            yield from (self._vectorizer.transform(some) @ self._matrix).toarray()
 
     def _nearest(self, similarity: np.ndarray, k: int) -> list[Suggestion]:
         # Neighbours may share their replies: try few neighbours, then all.

@@ -52,9 +52,9 @@ def source(data_set: str, place: str | None = None) -> PreparedData:
     return open_prepared(place)
 
 
-def question_column(column: str | None = None) -> str:
+def question_column() -> str:
     """The column of XCOPA that says whether a cause or an effect is asked for; InputError for other columns."""
-    column = column or os.environ.get(QUESTION_VARIABLE) or QUESTION
+    column = os.environ.get(QUESTION_VARIABLE) or QUESTION
     if column not in (QUESTION, CORRECTED):
         raise InputError(f"{QUESTION_VARIABLE}: expected {QUESTION} or {CORRECTED}, not {column!r}.")
     return column

@@ -14,6 +14,7 @@ from mrs_suggest.common import __version__
 from mrs_suggest.common.arguments import words_of
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import content_hash
+from mrs_suggest.common.io.storage import read_object
 from mrs_suggest.models.saved.record import RECORD, Record
 from mrs_suggest.models.starting_points import TINY as UNTRAINED
 from mrs_suggest.reproduce.table import DATA, EMBEDDED, FULL, TINY, CellSpec, Table, references, with_data
@@ -263,7 +264,7 @@ class States:
     def state(self, name: str) -> str:
         """One of `DONE`, `INTERRUPTED`, `FAILED`, `CHANGED` (with what differs) and `MISSING`."""
         place, run = place_of(name, self._setup), run_of(name, self._setup)
-        written = read_note(place / STATE)
+        written = read_object(place / STATE)
         if written is None:
             return MISSING
         differing = list(_differing(written.get("identity", {}), self.identity(name)))
@@ -274,14 +275,6 @@ class States:
         if whole_checkpoints(run):
             return INTERRUPTED
         return FAILED if written.get("code") else MISSING
-
-
-def read_note(path: Path) -> Record | None:
-    """Read a note of a run, such as the runner's; None if it cannot be read."""
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
 
 
 def _differing(before: Record, now: Record, above: str = "") -> Iterator[str]:

@@ -7,8 +7,9 @@ from statistics import median
 from typing import Any
 
 from mrs_suggest.common.errors import InputError
+from mrs_suggest.common.io.storage import read_object
 from mrs_suggest.models.saved.record import Record
-from mrs_suggest.reproduce.cells import STATE, Cell, Setup, read_note
+from mrs_suggest.reproduce.cells import STATE, Cell, Setup
 
 # Runs that agree in these options, and in the trainer, take the same time for a step.
 SAME = ("model_name_or_path", "global_batch_size", "per_device_train_batch_size", "mini_batch_size")
@@ -37,7 +38,7 @@ class Estimates:
     def __init__(self, output: Path) -> None:
         self._timed: list[Timed] = []
         for path in sorted((output / "cells").glob(f"*/{STATE}")):
-            self.add(read_note(path) or {})
+            self.add(read_object(path) or {})
 
     def add(self, note: Record) -> None:
         """Take in what was measured of a run; failed and resumed ones are ignored."""

@@ -5,10 +5,11 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from mrs_suggest.common.io.storage import read_object
 from mrs_suggest.common.report.pages import Block, Bullets, Entry, Grid, Heading, Paragraph
 from mrs_suggest.common.text.text import interval_text
 from mrs_suggest.models.saved.record import CURVE_POINTS, CURVES, RECORD, Record
-from mrs_suggest.reproduce.cells import STATE, all_cells, place_of, read_note, run_of
+from mrs_suggest.reproduce.cells import STATE, all_cells, place_of, run_of
 from mrs_suggest.reproduce.claims import ClaimResult, Verdict
 from mrs_suggest.reproduce.comparisons import Comparisons
 from mrs_suggest.reproduce.preference import Preference
@@ -130,7 +131,7 @@ def curves_of_rows(results: Results, grid: TableSpec) -> dict[str, dict[str, lis
     for row, column in grid.fields():
         place = grid.place(row, column)
         names = [name for _, name in results.names(place) if name in results.records]
-        curves = [read_note(run_of(name, results.setup) / CURVE_POINTS) for name in names]
+        curves = [read_object(run_of(name, results.setup) / CURVE_POINTS) for name in names]
         drawn = [points for points in curves if points and (points["loss"] or any(points["validation"].values()))]
         if drawn:
             found.setdefault(row, {})[place.cell] = drawn
@@ -243,7 +244,7 @@ def _reasons(missing: Sequence[str], results: Results) -> Iterator[str]:
 
 def _run_row(results: Results, name: str, record: Record) -> list[str | Entry]:
     setup = results.setup
-    command = (read_note(place_of(name, setup) / STATE) or {}).get("command", "")
+    command = (read_object(place_of(name, setup) / STATE) or {}).get("command", "")
     hardware = record.get("hardware", {})
     machine = [str(hardware.get("machine", "")), f"{hardware['cores']} cores" if "cores" in hardware else ""]
     told = ", ".join(part for part in [*machine, *map(str, hardware.get("gpus", []))] if part)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
+from mrs_suggest.common.batches import in_batches
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.files import atomic_file, atomic_write, writing
 
@@ -34,9 +35,9 @@ def make_parts(members: int, lengths: Mapping[str, int]) -> list[Part]:
     """For each member the prompts in parts of similar length, the longest first, so that memory fails early."""
     order = sorted(lengths, key=lambda key: -lengths[key])
     return [
-        Part(f"{member}-{begin // PART:05d}.parquet", member, order[begin : begin + PART])
+        Part(f"{member}-{number:05d}.parquet", member, prompts)
         for member in range(members)
-        for begin in range(0, len(order), PART)
+        for number, prompts in enumerate(in_batches(order, PART))
     ]
 
 

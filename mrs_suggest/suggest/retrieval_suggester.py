@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from mrs_suggest.common.batches import in_batches
 from mrs_suggest.common.errors import ArgumentError, InputError, first_line, missing_extra
 from mrs_suggest.common.io.manifest import again
 from mrs_suggest.common.spans import span
@@ -217,8 +218,7 @@ def _suggest(
     if ranker is None:
         return index.suggest(encode(messages), k)
     answers = []
-    for begin in range(0, len(messages), CHUNK):
-        some = messages[begin : begin + CHUNK]
+    for some in in_batches(messages, CHUNK):
         vectors = encode(some)
         if isinstance(ranker, LanguageRanker) and ranker.second is not None:
             answers += rerank(ranker, some, vectors, k)

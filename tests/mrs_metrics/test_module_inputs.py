@@ -7,6 +7,7 @@ from mrs_metrics.spaces import metric_names
 from tests.mrs_metrics.modules import load
 
 PREDICTIONS = [["No.", "See you tomorrow then!"], ["I will not be there"]]
+LONE = "Hallo \ud800!"
 REFERENCES = [["Never.", "See you tomorrow then!"], ["I will be there", "I will not come", "No"]]
 
 
@@ -42,6 +43,8 @@ def test_examples_are_added_one_by_one() -> None:
     metric.add(prediction=["yes"], reference=["no", "yes"])
     with pytest.raises(ValueError, match="reference of example 0 must be a text or a list of texts, not None"):
         metric.add(prediction=["yes"], reference=None)
+    with pytest.raises(ValueError, match="^The references of example 0 contain a lone surrogate"):
+        metric.add(prediction=["ja"], reference=LONE)
     assert metric.compute()["n"] == 2
 
 
@@ -65,7 +68,6 @@ def test_a_ranking_refuses_several_references() -> None:
         load("response_ranking").compute(predictions=[[0.1, 0.2]], references=[[0, 1]])
 
 
-LONE = "Hallo \ud800!"
 ACCEPTED = [{"text": "ja", "weight": 1.0}]
 BROKEN = {
     "mrs_rouge": {"predictions": [["ja"], [LONE]], "references": ["ja", "ja"]},
@@ -84,8 +86,3 @@ def test_a_lone_surrogate_is_refused_with_its_example(name: str) -> None:
     sentence = r"^The (predictions|references) of example 1 contain a lone surrogate, .* text 'Hallo \\ud800!'\.$"
     with pytest.raises(ValueError, match=sentence):
         load(name).compute(**BROKEN[name])
-
-
-def test_a_lone_surrogate_in_an_added_example_is_refused() -> None:
-    with pytest.raises(ValueError, match="^The references of example 0 contain a lone surrogate"):
-        load("mrs_rouge").add(prediction=["ja"], reference=LONE)

@@ -176,8 +176,6 @@ def test_pools_differ_by_seed_and_draw_every_candidate_alike():
 
 
 def test_large_pools_do_not_depend_on_chunks(monkeypatch):
-    from mrs_metrics import ranking
-
     whole = random_pools(list(range(50)), 500, 20)
     monkeypatch.setattr(ranking, "_CHUNK_ENTRIES", 100)
     assert random_pools(list(range(50)), 500, 20).tolist() == whole.tolist()

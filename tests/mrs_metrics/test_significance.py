@@ -352,9 +352,3 @@ def test_whole_units_are_swapped():
     ]
     expected = np.mean([total >= abs(sum(sums.values())) - 1e-12 for total in swapped])
     assert permutation_test(a, b, units=units) == expected
-
-
-def test_every_row_needs_its_unit():
-    for call in (bootstrap_interval, lambda x, units: permutation_test(x, x, units=units)):
-        with pytest.raises(ValueError, match="Each of the 3 examples needs its unit, but 2 are given"):
-            call([1.0, 2.0, 3.0], units=["a", "b"])

@@ -1,7 +1,6 @@
 """The tokenizers against golden output, against NLTK itself, and at their edges."""
 
 import json
-import sys
 from importlib import metadata
 
 import pytest
@@ -79,9 +78,3 @@ def test_tokenizers_are_cached_and_chosen_by_language():
 def test_what_is_no_language_code_is_refused(language):
     with pytest.raises(ValueError, match="must be a BCP-47 code"):
         get_tokenizer(language)
-
-
-def test_missing_mecab_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "fugashi", None)
-    with pytest.raises(ImportError, match=r"pip install fugashi unidic-lite"):
-        tokenize._mecab()

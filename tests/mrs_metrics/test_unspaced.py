@@ -48,10 +48,13 @@ def test_what_is_written_with_spaces_goes_through_the_treebank_rules(language):
     assert get_tokenizer(language).name == "treebank"
 
 
-@pytest.mark.parametrize(("language", "module"), [("zh", "rjieba"), ("th", "pythainlp.tokenize")])
-def test_a_missing_tokenizer_names_its_package(language, module, monkeypatch):
+@pytest.mark.parametrize(
+    ("language", "module", "packages"),
+    [("zh", "rjieba", "rjieba"), ("th", "pythainlp.tokenize", "pythainlp"), ("ja", "fugashi", "fugashi unidic-lite")],
+)
+def test_a_missing_tokenizer_names_its_packages(language, module, packages, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=f"run pip install {module.partition('.')[0]}"):
+    with pytest.raises(ImportError, match=f"run pip install {packages}"):
         get_tokenizer.__wrapped__(language)
 
 

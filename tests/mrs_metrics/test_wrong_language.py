@@ -158,7 +158,7 @@ def test_verdicts_add_up_and_shares_stay_within_bounds(predictions: list[list[st
     found = aggregate(scores)
     assert all(0 <= found[name] <= 1 for name in ("wrong", "any_wrong", "undecided", "too_short"))
     assert found["decided"] + round((found["undecided"] + found["too_short"]) * found["n"]) == found["n"]
-    low, high = language_interval(scores, samples=20).ends or (0, 1)
+    low, high = language_interval(scores).ends or (0, 1)
     assert 0 <= low < high <= 1
     backwards = aggregate(score_languages(predictions[::-1], "en", answering(answers)))
     assert backwards == pytest.approx(found)

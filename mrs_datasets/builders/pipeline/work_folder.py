@@ -22,7 +22,7 @@ except ImportError:  # Windows
 
 from mrs_suggest.common.errors import InputError, RemoteError
 from mrs_suggest.common.io import files
-from mrs_suggest.common.io.storage import Location, files_below, remove, scratch_folder, write_text
+from mrs_suggest.common.io.storage import Location, files_below, read_object, remove, scratch_folder, write_text
 
 MARKER = "settings.json"  # every work folder has one
 LOCK = "lock"
@@ -118,7 +118,7 @@ class WorkFolder:
 
     def _refuse_other_work(self) -> None:
         """Refuse shared work that another process began with another identity, perhaps at the same moment."""
-        before = (read_json(self.folder / MARKER) or {}) if self._shared else {}
+        before = (read_object(self.folder / MARKER) or {}) if self._shared else {}
         if {**before, **self._shared} != before:
             raise InputError(
                 f"{self.folder}: was begun with other {_differing(before, self._shared)}; pass the same, or remove "
@@ -127,7 +127,7 @@ class WorkFolder:
 
     def _take_up(self, identity: Mapping[str, Any], changeable: Mapping[str, Sequence[str]]) -> None:
         """Compare with the identity of the existing work; remove the stages that must be rebuilt."""
-        before = read_json(self.folder / MARKER)
+        before = read_object(self.folder / MARKER)
         same = {key: identity[key] for key in changeable}
         if before is None or {**before, **same} != identity:
             fixed = {key: value for key, value in identity.items() if before is None or key not in changeable}
@@ -170,7 +170,7 @@ class WorkFolder:
 
     def done(self, stage: str, shard: str) -> dict[str, Any] | None:
         """The counts of a finished shard."""
-        return read_json(self.folder / stage / f"{shard}.json")
+        return read_object(self.folder / stage / f"{shard}.json")
 
     def finish(self, stage: str, shard: str, counts: Mapping[str, object]) -> None:
         """Mark a shard as done, after its output is complete."""
@@ -280,14 +280,6 @@ def writing(path: Location) -> AbstractContextManager[None]:
 def unreachable(path: Location, error: RemoteError) -> InputError:
     """The error for a remote file that cannot be read now, but may be intact."""
     return InputError(f"{path}: cannot be read ({error}); check the storage, and {RESUME}.")
-
-
-def read_json(path: Location) -> dict[str, Any] | None:
-    """The JSON object in a file; None if it is missing or broken."""
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
 
 
 def _is_partial(path: Location) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import partial
@@ -206,7 +205,7 @@ def _publish(options: argparse.Namespace) -> None:
 
     hub.require_repo_id(options.repo)
     change_of(options, options.repo)
-    shown = partial(tqdm, desc="compare with report.json", unit=" splits", disable=not sys.stderr.isatty())
+    shown = partial(tqdm, desc="compare with report.json", unit=" splits", disable=None)
     what = prepared_publication(options.folder, options.repo, options.i_have_the_right_to_publish, shown)
     publish_or_print(what, options, f'load_dataset("{options.repo}", CONFIG)')
 
@@ -222,7 +221,7 @@ def _write_xglue(options: argparse.Namespace) -> None:
 def _progress(chunks: Chunks) -> Iterator[Chunk]:
     from tqdm import tqdm
 
-    with tqdm(unit=" rows", unit_scale=True, desc="prepare", disable=not sys.stderr.isatty()) as bar:
+    with tqdm(unit=" rows", unit_scale=True, desc="prepare", disable=None) as bar:
         for config, split, table in chunks:
             bar.set_postfix_str(f"{config}/{split}", refresh=False)
             yield config, split, table

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections import defaultdict
 from dataclasses import asdict
 from functools import partial
@@ -43,7 +42,7 @@ def run_check(options: argparse.Namespace) -> int:
     data = downloaded(open_prepared(options.data, checked=False))
     identifier = open_identifier(options.language_model)
     known = identifier.languages if identifier else frozenset()
-    shown = partial(tqdm, desc="check", unit=" configs", disable=not sys.stderr.isatty())
+    shown = partial(tqdm, desc="check", unit=" configs", disable=None)
     findings = list(check(data, identifier.identify if identifier else None, known, shown))
     errors = sum(finding.level == ERROR for finding in findings)
     if options.json:

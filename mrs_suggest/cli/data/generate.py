@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -55,7 +54,7 @@ def _generate(options: argparse.Namespace) -> None:
         chat = Chat(replace(endpoint, max_tokens=tokens, timeout=max(SECONDS, endpoint.timeout)))
         teacher = _teacher(endpoint.model, options.licence)._replace(map=chat.map)
         teacher = teacher._replace(ask=lambda asked: chat.complete(*asked.key, asked.user["step"]))
-    bar = partial(tqdm, desc="generate", unit=" answers", disable=not sys.stderr.isatty())
+    bar = partial(tqdm, desc="generate", unit=" answers", disable=None)
     _print(generate(task, teacher, options.out, bar), options.out)
 
 
@@ -156,7 +155,7 @@ def _synth(options: argparse.Namespace) -> None:
     from mrs_datasets.synthetic.dumps import MANIFEST, write_dumps, write_toxic_words
 
     total = len(options.months) * max(options.comments, 0)
-    with tqdm(total=total, unit=" lines", unit_scale=True, desc="synth", disable=not sys.stderr.isatty()) as bar:
+    with tqdm(total=total, unit=" lines", unit_scale=True, desc="synth", disable=None) as bar:
         manifest = write_dumps(
             options.out, options.months, options.comments, options.seed, window_log=options.window,
             long_thread=options.long_thread, overwrite=options.overwrite, progress=bar.update,

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -79,9 +78,7 @@ def run_stats(options: argparse.Namespace) -> None:
     own = {"mrs": _mrs, "xcopa": _xcopa, "staple": _staple, "xglue": _xglue}
     kind = name.removeprefix("synthetic-")
     content, parts = own[kind](data, options.language) if kind in own else ({}, [])
-    described = list(
-        tqdm(describe(data, options.language), desc="lengths", unit=" splits", disable=not sys.stderr.isatty())
-    )
+    described = list(tqdm(describe(data, options.language), desc="lengths", unit=" splits", disable=None))
     if options.plot:
         from mrs_datasets.describe.view import draw_data
 
@@ -103,7 +100,7 @@ def _mrs(data: PreparedData, languages: list[str] | None) -> Printed:
 
     counted = split_statistics(data, languages=languages)
     with metric_errors(data.name):
-        rows = list(tqdm(counted, desc="tokens", unit=" splits", disable=not sys.stderr.isatty()))
+        rows = list(tqdm(counted, desc="tokens", unit=" splits", disable=None))
     table = make_table("Language", "Code", "Family", "Split", ">Examples", ">Tokens", ">Response set")
     for row in rows:
         language = require_any_language(row.language, data.name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 import platform
 import re
@@ -188,6 +189,14 @@ def publish(temporary: Path, path: Location) -> None:
 def write_text(path: Location, text: str) -> None:
     """Write a text as UTF-8; the file appears whole."""
     atomic_write(path, text) if isinstance(path, Path) else path.write_text(text)
+
+
+def read_object(path: Location) -> dict[str, Any] | None:
+    """The JSON object in a file; None if it is missing or broken."""
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
 
 
 def files_below(folder: Location) -> list[Location]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from mrs_suggest.common.batches import in_batches
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text_services import ServiceFacts
 
@@ -48,10 +49,8 @@ class TextCache(Generic[Answer]):
         """The answers to those of the texts that have one; InputError if the file cannot be read."""
         found: dict[str, Answer] = {}
         by_key = {self._key(text): text for text in texts}
-        keys = list(by_key)
         try:
-            for start in range(0, len(keys), _AT_ONCE):
-                part = keys[start : start + _AT_ONCE]
+            for part in in_batches(by_key, _AT_ONCE):
                 query = f"SELECT key, answer FROM answers WHERE key IN ({','.join('?' * len(part))})"
                 found.update({by_key[key]: answer for key, answer in self._file.execute(query, part)})
         except sqlite3.Error as error:

@@ -24,6 +24,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
+from mrs_suggest.common.batches import in_batches
 from mrs_suggest.common.errors import InputError, extra_needed
 from mrs_suggest.common.io.files import atomic_file, file_sha256, writing
 
@@ -110,8 +111,7 @@ class LanguageIdentifier:
         if isinstance(texts, str):
             raise TypeError("identify takes a list of texts; for one text pass [text].")
         found: list[tuple[str, float]] = []
-        for start in range(0, len(texts), batch_size):
-            batch = texts[start : start + batch_size]
+        for batch in in_batches(texts, batch_size):
             lines = ["" if text.isspace() else text.replace("\n", " ") for text in batch]
             try:
                 numbers, probabilities = self._model.predict("\n".join(lines).encode("utf-8", "surrogatepass"))

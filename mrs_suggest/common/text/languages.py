@@ -38,16 +38,8 @@ MRS_CODES = ("en", "es", "de", "pt", "fr", "ja", "sv", "it", "nl", "ru")
 LANGUAGES: dict[str, Language] = {code: KNOWN[code] for code in MRS_CODES}
 
 
-def require_language(code: str, where: str) -> Language:
-    """Return the language of MRS for `code`; `where` (a file, an option) starts the error message."""
-    try:
-        return LANGUAGES[code]
-    except KeyError:
-        raise InputError(f"{where}: unknown language {code!r}; MRS has {' '.join(LANGUAGES)}.") from None
-
-
 def require_known(code: str, where: str) -> Language:
-    """Return any language of the data sets for `code`; `where` starts the error message."""
+    """Return any language of the data sets for `code`; `where` (a file, an option) starts the error message."""
     try:
         return KNOWN[code]
     except (KeyError, TypeError):  # TypeError: not a text (YAML reads `no` as false)

@@ -117,7 +117,6 @@ class MrsTask(AbsTaskRetrieval, ABC):
     """
 
     data: ClassVar[PreparedData]
-    pool_seed: ClassVar[int]
     of: ClassVar[str]
     data_loaded: bool = False
 
@@ -185,11 +184,11 @@ class MrsReplyReranking(MrsTask):
 
     def questions(self, language: str, split: str) -> Questions:
         """The examples of a language, with their pools."""
-        return reranking_questions(self.data, language, split, self.pool_seed)
+        return reranking_questions(self.data, language, split, EVALUATION_SEED)
 
     def signature(self, pool: int, language: str) -> str:
         """As in a run's `run.json`."""
-        return ranking_signature(pool, self.of, self.pool_seed, language=language)
+        return ranking_signature(pool, self.of, EVALUATION_SEED, language=language)
 
 
 class MrsReplyRetrieval(MrsTask):
@@ -206,23 +205,19 @@ class MrsReplyRetrieval(MrsTask):
         return ranking_signature(of=self.of, absent="skip", language=language)
 
 
-def task_classes(data: str = "sample", revision: str | None = None, seed: int = EVALUATION_SEED) -> list[type[MrsTask]]:
+def task_classes(data: str = "sample", revision: str | None = None) -> list[type[MrsTask]]:
     """The classes of both tasks for some data, as MTEB's registry has classes; arguments as in `mrs_tasks`."""
     opened = open_prepared(data, revision)
     about = _about(opened)
     found = []
     for base in (MrsReplyRetrieval, MrsReplyReranking):  # MTEB makes a task from its class alone, so that has the data
-        own = {"metadata": _metadata(base, about, opened), "data": opened, "pool_seed": seed, "__doc__": base.__doc__}
+        own = {"metadata": _metadata(base, about, opened), "data": opened, "__doc__": base.__doc__}
         found.append(type(base.__name__, (base,), own))
     return found
 
 
 def mrs_tasks(
-    data: str = "sample",
-    languages: Sequence[str] | None = None,
-    revision: str | None = None,
-    split: str = "test",
-    seed: int = EVALUATION_SEED,
+    data: str = "sample", languages: Sequence[str] | None = None, revision: str | None = None, split: str = "test"
 ) -> list[MrsTask]:
     """The tasks `MrsReplyRetrieval` and `MrsReplyReranking`, for `mteb.evaluate`.
 
@@ -230,7 +225,6 @@ def mrs_tasks(
         data: a prepared folder, a hub id, or `sample`, the embedded sample.
         languages: some of the data's, such as `en`; default: all.
         split: `test` or `validation`.
-        seed: of the pools; the default is that of every run.
 
     Raises:
         InputError: no such data, language or split, or MTEB does not know a language of the data.
@@ -241,7 +235,7 @@ def mrs_tasks(
     """
     if split not in SPLITS:
         raise InputError(f"split {split!r}: expected one of {' '.join(SPLITS)}.")
-    classes = task_classes(data, revision, seed)
+    classes = task_classes(data, revision)
     have = classes[0].data.languages()
     unknown = [code for code in languages or () if code not in have]
     if unknown:

@@ -13,6 +13,7 @@ A service with this project's protocol answers one kind of request, at one addre
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mrs_suggest.common.batches import in_batches
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io import posting
 from mrs_suggest.common.io.remote_errors import masked
@@ -63,8 +64,8 @@ class HttpScorer:
     def score(self, texts: Sequence[str], language: str) -> list[float]:
         """n texts -> n scores; InputError as for the class, or if its version has changed."""
         scores: list[float] = []
-        for first in range(0, len(texts), self.at_once):
-            found = self._ask(texts[first : first + self.at_once], language)
+        for some in in_batches(texts, self.at_once):
+            found = self._ask(some, language)
             if found["version"] != self.facts.version:
                 raise InputError(
                     f"{masked(self._poster.url)}: its version changed from {self.facts.version!r} to "
@@ -73,8 +74,8 @@ class HttpScorer:
             scores += found["scores"]
         return scores
 
-    def _ask(self, texts: Sequence[str], language: str, tries: int | None = None) -> dict[str, Any]:
-        answer = self._poster.post({"texts": list(texts), "language": language}, tries)
+    def _ask(self, texts: list[str], language: str, tries: int | None = None) -> dict[str, Any]:
+        answer = self._poster.post({"texts": texts, "language": language}, tries)
         if not isinstance(answer.get("version"), str) or not answer["version"]:
             raise self._poster.wrong("it has no `version`")
         if not isinstance(answer.get("scores"), list) or len(answer["scores"]) != len(texts):

@@ -22,7 +22,6 @@ from mrs_suggest.services.translators.seq2seq import CheckpointTranslator, Searc
 if TYPE_CHECKING:
     from ctranslate2 import Translator
 
-QUANTIZATIONS = ("int8", "float32")
 CONVERTED = {*ARCHITECTURES, MARIAN}
 
 

@@ -111,8 +111,7 @@ def best_count(lists: Lists, gold: Labels, order: Ints) -> tuple[int, float]:
 
 def reaching(lists: Lists, score: Floats, threshold: float) -> NDArray[np.bool_]:
     """(n,) what `best_threshold`'s rule chooses."""
-    kept = np.nan_to_num(score, nan=-np.inf) >= threshold
-    kept &= ~np.isnan(score)
+    kept = score >= threshold  # never true of NaN
     kept[firsts(lists, score)] = True
     return kept
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -105,23 +106,18 @@ def test_intervals_are_by_message(result: SystemResult) -> None:
     assert len(set(units_of([result, single]))) == 4, "the same text in two languages is two messages"
     rows = 12
     many = {f"message {n}": ["yes"] if n % 2 else ["later"] for n in range(rows)}
-    once = evaluate_system(Stub(many), "en", list(many), ["yes"] * rows, RESPONSES, seed=1)
-    thrice = evaluate_system(Stub(many), "en", list(many) * 3, ["yes"] * 3 * rows, RESPONSES, seed=1)
-    one, three = (summary([found], seed=0)["weighted_interval"] for found in (once, thrice))
+    so_what = {message: ["so what"] for message in many}
+
+    def evaluated(answers: dict[str, list[str]], times: int = 1, *more: Any) -> SystemResult:
+        return evaluate_system(Stub(answers), "en", list(many) * times, ["yes"] * rows * times, RESPONSES, 1, *more)
+
+    one, three = (summary([evaluated(many, times)], seed=0)["weighted_interval"] for times in (1, 3))
     assert three == pytest.approx(one, abs=0.02)
-    baseline = evaluate_system(
-        Stub({message: ["so what"] for message in many}), "en", list(many), ["yes"] * rows, RESPONSES, 1
-    )
-    thirds = evaluate_system(
-        Stub({message: ["so what"] for message in many}), "en", list(many) * 3, ["yes"] * 3 * rows, RESPONSES, 1
-    )
-    threads = evaluate_system(
-        Stub(many), "en", list(many), ["yes"] * rows, RESPONSES, 1, EvaluationConfig(unit="thread"), ["a", "b"] * 6
-    )
+    one, three = (difference([evaluated(many, n)], [evaluated(so_what, n)], 0)["weighted"] for n in (1, 3))
+    assert three == pytest.approx(one, abs=0.02)
+    threads = evaluated(many, 1, EvaluationConfig(unit="thread"), ["a", "b"] * 6)
     assert "|unit:thread|" in threads.signatures["mrs_rouge"]
     assert len(set(units_of([threads]))) == 2
-    ours, theirs = (difference([a], [b], 0)["weighted"] for a, b in ((once, baseline), (thrice, thirds)))
-    assert theirs == pytest.approx(ours, abs=0.02)
 
 
 def test_two_languages_are_pooled_over_their_examples(result: SystemResult) -> None:

@@ -3,29 +3,17 @@
 from collections.abc import Iterator
 
 import yaml
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from mrs_suggest.common.errors import InputError, first_problem
+from mrs_suggest.common.errors import InputError
 from mrs_suggest.reproduce.table import CLOSE, EMBEDDED, Table, TableSpec, references
 
 
-def parse_table(name: str, text: str, where: str) -> Table:
-    """The table that a YAML text describes; `where` starts the sentence of an error.
-
-    Raises:
-        InputError: the file is not valid, or a cell, a row or a reference names something that is not there.
-    """
-    try:
-        values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise InputError(f"{where}{f', line {mark.line + 1}' if mark else ''}: the file is not valid YAML.") from None
-    try:
-        table = TypeAdapter(Table).validate_python({"name": name, **values} if isinstance(values, dict) else values)
-    except ValidationError as error:
-        raise InputError(f"{where}, {first_problem(error)}.") from None
+def parse_table(text: str, name: str = "test") -> Table:
+    """The table that a YAML text describes; InputError if a cell, a row or a reference names what is not there."""
+    table = TypeAdapter(Table).validate_python({"name": name, **yaml.safe_load(text)})
     for problem in _problems(table):
-        raise InputError(f"{where}, {problem}.")
+        raise InputError(f"{name}: {problem}.")
     return table
 
 

@@ -92,7 +92,7 @@ def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ready:
         *only: str, config: str = "learning_rate: 0.5\n", text: str = TABLE, **changes: object
     ) -> tuple[Setup, dict[str, Cell]]:
         (tmp_path / "configs" / "a.yaml").write_text("model_name_or_path: org/base\n" + config)
-        table = parse_table("test", text, "test.yaml")
+        table = parse_table(text)
         setup = Setup(table, tmp_path / "out", tmp_path / "configs", **changes)  # type: ignore[arg-type]
         return setup, chosen_cells(table, list(only))
 

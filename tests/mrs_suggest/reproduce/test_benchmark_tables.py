@@ -65,7 +65,7 @@ def test_a_given_checkpoint_stands_for_a_run(ready: Ready, tmp_path: Path) -> No
     model = tmp_path / "model"
     model.mkdir()
     (model / "model.safetensors").write_bytes(b"one")
-    table = with_checkpoints(parse_table("test", TABLE, "test.yaml"), {"start": str(model)})
+    table = with_checkpoints(parse_table(TABLE), {"start": str(model)})
     assert set(table.cells) == {"first", "second"}
     setup, _ = ready(text=TABLE, checkpoints=(model,))
     setup = type(setup)(table, setup.output, setup.configs, checkpoints=(model,))
@@ -75,4 +75,4 @@ def test_a_given_checkpoint_stands_for_a_run(ready: Ready, tmp_path: Path) -> No
     (model / "model.safetensors").write_bytes(b"two")
     assert States(setup, cells).identity("first/42") != before, "by its contents"
     with pytest.raises(InputError, match="--checkpoint first=.*others start from .start"):
-        with_checkpoints(parse_table("test", TABLE, "test.yaml"), {"first": "x"})
+        with_checkpoints(parse_table(TABLE), {"first": "x"})

@@ -53,7 +53,7 @@ def sheets_of(setup: Setup, out: Path, words: str) -> Path:
 
 
 def test_a_figure_stays_with_tables_that_have_all_of_its_cells() -> None:
-    table = parse_table("test", TABLE, "test.yaml")
+    table = parse_table(TABLE)
     assert set(only_tables(table, ["3"]).figures) == {"2"}
     assert set(only_tables(table, ["1"]).figures) == set()
     assert set(only_tables(table, ["1"], ["2"]).cells) == {"good", "poor", "other"}
@@ -61,7 +61,7 @@ def test_a_figure_stays_with_tables_that_have_all_of_its_cells() -> None:
         only_tables(table, [], ["3"])
     wrong = TABLE.replace("{cell: good, scope: en, paper", "{cell: best, scope: en, paper")
     with pytest.raises(InputError, match="tables figure 2, good: unknown cell 'best'"):
-        parse_table("test", wrong, "test.yaml")
+        parse_table(wrong)
 
 
 def test_bars_and_preference(done: Setup, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_curves_of_runs_by_row(done: Setup, tmp_path: Path) -> None:
     log = [{"step": 1, "loss": 3.0}, {"step": 2, "eval_mrr": 0.5, "loss": 2.0}, {"step": 3, "eval_mrr": 0.4}]
     points = draw_curves(log, 2, tmp_path / "curves.png", {"mrr": "MRR"})
     assert points == {"best_step": 2, "loss": [(1, 3.0), (2, 2.0)], "validation": {"MRR": [(2, 0.5), (3, 0.4)]}}
-    table = only_tables(parse_table("test", TABLE, "test.yaml"), ["3"])
+    table = only_tables(parse_table(TABLE), ["3"])
     setup = Setup(table, done.output, done.configs)
     for cell in ("good-42", "good-43"):
         (setup.output / "cells" / cell / "run" / "curves.json").write_text(json.dumps(points))

@@ -103,8 +103,8 @@ def test_a_signal_ends_the_cells_and_the_run_says_where_it_goes_on(
 
     ready(config="interrupt: 1\n")
     (tmp_path / "configs" / "test.yaml").write_text(TABLE)
-    monkeypatch.setattr(reproduce, "TABLES", tmp_path / "configs")
-    monkeypatch.setattr(reproduce, "CONFIGS", tmp_path / "configs")
+    for name in ("TABLES", "CONFIGS"):
+        monkeypatch.setattr(reproduce, name, tmp_path / "configs")
     assert main.main(["reproduce", "test", "--only", "teacher", "--output", "out"]) == 130
     assert capsys.readouterr().err.splitlines() == [
         "[1/2] teacher/42: missing, starts",

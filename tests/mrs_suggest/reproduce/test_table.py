@@ -17,11 +17,11 @@ def test_cells_that_wait_for_each_other_are_refused() -> None:
     teacher = "teacher: {config: a.yaml, seeds: [42, 43]}"
     text = TABLE.replace(teacher, 'teacher: {config: a.yaml, options: {teacher: "@student"}}')
     with pytest.raises(InputError, match="teacher/42 and student/42 and teacher/42 wait for each other"):
-        all_cells(parse_table("test", text, "test.yaml"))
+        all_cells(parse_table(text))
 
 
 def test_patterns_choose_cells_with_those_that_they_wait_for() -> None:
-    table = parse_table("test", TABLE, "test.yaml")
+    table = parse_table(TABLE)
     everything = "teacher/42 teacher/43 student/42 chats/42 adapted/42 planned/42"
     assert " ".join(chosen_cells(table, [])) == everything
     assert list(chosen_cells(table, ["student"])) == ["teacher/42", "student/42"]
@@ -61,7 +61,7 @@ def test_the_projects_tables_have_no_mistake_and_their_commands_are_understood(n
     from mrs_suggest.models.retrieval.tiny import POSITIONS
 
     table = read_table(TABLES, name)
-    assert parse_table(name, (TABLES / f"{name}.yaml").read_text(encoding="utf-8"), name) == table
+    assert parse_table((TABLES / f"{name}.yaml").read_text(encoding="utf-8"), name) == table
     assert {cell.trainer for cell in table.cells.values() if not cell.config} <= set(MEASURES)
     trainers = {cell.trainer or table.trainer for cell in table.cells.values() if cell.config}
     parsers = {trainer: import_module(f"mrs_trainers.{trainer}").make_parser() for trainer in trainers}

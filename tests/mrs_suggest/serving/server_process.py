@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+import httpx
+
 STARTS_WITHIN = 300.0  # seconds, on a busy machine
 
 
@@ -77,15 +79,23 @@ class ServerProcess:
     def wait_for_workers(self, count: int = 1) -> list[int]:
         """The processes of so many workers, once they have loaded the model and the port answers."""
         found = [self.wait_for("loaded")["process"] for _ in range(count)]
-        address = urlsplit(self.url)
         deadline = time.monotonic() + STARTS_WITHIN
         while True:  # a worker opens the port a moment after that
             try:
-                socket.create_connection((str(address.hostname), address.port or 0), timeout=5).close()
+                self.connect(5).close()
                 return found
             except ConnectionRefusedError:
                 assert time.monotonic() < deadline, "the port stays closed"
                 time.sleep(0.02)
+
+    def connect(self, timeout: float = 60) -> socket.socket:
+        address = urlsplit(self.url)
+        return socket.create_connection((str(address.hostname), address.port or 0), timeout)
+
+    def figure(self, start: str) -> float:
+        """The sum of the samples on the page of metrics that start so; 0 without one."""
+        page = httpx.get(f"{self.url}/metrics", timeout=60).text
+        return sum(float(line.split()[-1]) for line in page.splitlines() if line.startswith(start))
 
     def signal(self, number: int) -> None:
         self.process.send_signal(number)

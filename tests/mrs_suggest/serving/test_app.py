@@ -7,7 +7,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ import pytest
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.serving import gate
-from mrs_suggest.serving.app import create_app
+from mrs_suggest.serving.app import Worker, create_app
 from mrs_suggest.serving.client import AsyncClient, ServerError
 from mrs_suggest.serving.observe.logs import JsonFormatter
 from mrs_suggest.serving.served import ServedModels, ServedSuggester
@@ -53,15 +54,28 @@ def served(model: ServedModel, settings: Settings) -> ServedModels:
     return ServedModels([ServedSuggester(Suggester(model), settings, name) for name in settings.named], settings)
 
 
+@asynccontextmanager
+async def application(
+    settings: Settings, models: ServedModels | None = None
+) -> AsyncIterator[tuple[Worker, httpx.AsyncClient, httpx.ASGITransport]]:
+    """An application around the models (`Echo` under each name): its worker, a plain client, and the way to it."""
+    app = create_app(settings, models or served(Echo(), settings))
+    transport = httpx.ASGITransport(app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://server") as http,
+    ):
+        yield app.state.worker, http, transport
+
+
 Ask = Callable[[httpx.AsyncClient], Coroutine[Any, Any, Any]]
 
 
-def asked(ask: Ask, settings: Settings = SETTINGS, model: Echo | None = None) -> Any:
-    """What `ask` gets from an application around the model."""
+def asked(ask: Ask, settings: Settings = SETTINGS, models: ServedModels | None = None) -> Any:
+    """What `ask` gets from an application."""
 
     async def run() -> Any:
-        app = create_app(settings, served(model or Echo(), settings))
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server") as http:
+        async with application(settings, models) as (_, http, _):
             return await ask(http)
 
     return asyncio.run(run())
@@ -89,11 +103,9 @@ def test_each_message_has_its_own_error() -> None:
 
 
 def test_a_model_without_a_detector_asks_for_the_language() -> None:
-    async def ask(http: httpx.AsyncClient) -> Any:
-        return (await http.post("/v1/suggest", json={"messages": ["hello"]})).json()["answers"]
-
-    (answer,) = asked(ask, model=Echo("xx", "yy"))
-    assert answer["error"]["code"] == "language_required"
+    models = served(Echo("xx", "yy"), SETTINGS)
+    response = asked(lambda http: http.post("/v1/suggest", json={"messages": ["hello"]}), models=models)
+    assert response.json()["answers"][0]["error"]["code"] == "language_required"
 
 
 @pytest.mark.parametrize(
@@ -198,18 +210,13 @@ def test_a_worker_loads_the_model_once_per_reload(tmp_path: Path, monkeypatch: p
         return served(Echo(), settings)
 
     async def run() -> None:
-        app = create_app(settings, load(settings))
-        transport = httpx.ASGITransport(app)
-        async with (
-            app.router.lifespan_context(app),
-            httpx.AsyncClient(transport=transport, base_url="http://a") as http,
-        ):
+        async with application(settings, load(settings)) as (worker, http, _):
             assert (await http.post("/v1/reload", headers={"X-API-Key": ADMIN})).status_code == 200
             assert len(loaded) == 2
             signal.raise_signal(signal.SIGHUP)  # an administrator's
             while len(loaded) < 3:
                 await asyncio.sleep(0.001)
-            await app.state.worker.reload()  # after all that wait for their turn
+            await worker.reload()  # after all that wait for their turn
 
     monkeypatch.setattr(ServedModels, "load", load)
     monkeypatch.setattr(os, "kill", lambda _, number: signal.raise_signal(number))  # the supervisor tells all workers
@@ -222,10 +229,8 @@ def test_a_full_queue_answers_429_and_the_client_comes_back() -> None:
     model.gate.clear()
 
     async def run() -> tuple[list[int], ServerError]:
-        app = create_app(SETTINGS, served(model, SETTINGS))
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://server") as http:
-            worker, tasks = app.state.worker, []
+        async with application(SETTINGS, served(model, SETTINGS)) as (worker, http, transport):
+            tasks = []
             for _ in range(6):
                 tasks.append(asyncio.create_task(http.post("/v1/suggest", json={"messages": ["a"]})))
                 while not worker.batcher.at_work:
@@ -259,7 +264,8 @@ def test_an_answer_that_takes_too_long_is_given_up() -> None:
         model.gate.set()
         return response
 
-    response = asked(ask, replace(SETTINGS, answer_seconds=0.05), model)
+    settings = replace(SETTINGS, answer_seconds=0.05)
+    response = asked(ask, settings, served(model, settings))
     assert (response.status_code, response.json()["error"]["code"]) == (503, "timeout")
     assert response.headers["retry-after"]
 

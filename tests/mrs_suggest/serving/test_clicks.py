@@ -16,7 +16,6 @@ import pytest
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.serving import clicks
-from mrs_suggest.serving.app import create_app
 from mrs_suggest.serving.clicks import ClickStore, read_answers
 from mrs_suggest.serving.client import AsyncClient, ServerError
 from mrs_suggest.serving.served import ServedModels, ServedSuggester
@@ -27,17 +26,16 @@ from mrs_suggest.suggest.reply_tags import ReplyTags, TagsByLanguage
 from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 from mrs_suggest.suggest.suggester import Suggester
 from tests.cases import cases
-from tests.mrs_suggest.serving.test_app import Echo, served
+from tests.mrs_suggest.serving.test_app import Echo, application, asked
 
 BOTH = Settings(("old=a", "new=b"), traffic=("old=90", "new=10"))
 
 
 def told(ask: Callable[[AsyncClient], Awaitable[Any]], settings: Settings) -> Any:
     async def run() -> Any:
-        app = create_app(settings, served(Echo(), settings))
         async with (
-            app.router.lifespan_context(app),
-            AsyncClient("http://server", tries=1, transport=httpx.ASGITransport(app)) as client,
+            application(settings) as (_, _, transport),
+            AsyncClient("http://server", tries=1, transport=transport) as client,
         ):
             return await ask(client)
 
@@ -86,18 +84,17 @@ def test_a_shadow_is_asked_but_never_shown(tmp_path: Path) -> None:
     models = [ServedSuggester(Suggester(model), settings, name) for name, model in (("old", Echo()), ("new", Other()))]
 
     async def ask() -> tuple[list[str], str]:
-        app = create_app(settings, ServedModels(models, settings))
         async with (
-            app.router.lifespan_context(app),
-            AsyncClient("http://server", tries=1, transport=httpx.ASGITransport(app)) as client,
+            application(settings, ServedModels(models, settings)) as (worker, _, transport),
+            AsyncClient("http://server", tries=1, transport=transport) as client,
         ):
             shown = []
             for text in ("hi", "ho", "break", "again"):
                 shown += await client.suggest([text], session=text)
-                while app.state.worker.tasks:
+                while worker.tasks:
                     await asyncio.sleep(0.01)
             named = await client.suggest(["hi"], model="new")  # whoever asks for it sees it
-            page = app.state.worker.metrics.page().decode()
+            page = worker.metrics.page().decode()
             return [one.model or "" for one in (*shown, *named)], page
 
     asked, page = asyncio.run(ask())
@@ -172,20 +169,14 @@ def test_tags_of_suggestions_are_kept_and_not_sent(tmp_path: Path) -> None:
     model = RetrievalSuggester(lambda texts: np.array([[3, 2, 1]] * len(texts), np.float32), {"en": index}, tags)
     models = [ServedSuggester(Suggester(model, guard=False), settings, name) for name in ("old", "new")]
 
-    async def ask() -> list[dict[str, Any]]:
-        app = create_app(settings, ServedModels(models, settings))
-        transport = httpx.ASGITransport(app)
-        async with (
-            app.router.lifespan_context(app),
-            httpx.AsyncClient(transport=transport, base_url="http://s") as http,
-        ):
-            body = {"messages": ["hi"], "language": "en"}
-            return [
-                (await http.post("/v1/suggest", json=body | extra)).json()["answers"][0]
-                for extra in ({}, {"explain": True})
-            ]
+    async def ask(http: httpx.AsyncClient) -> list[dict[str, Any]]:
+        body = {"messages": ["hi"], "language": "en"}
+        return [
+            (await http.post("/v1/suggest", json=body | extra)).json()["answers"][0]
+            for extra in ({}, {"explain": True})
+        ]
 
-    plain, explained = asyncio.run(ask())
+    plain, explained = asked(ask, settings, ServedModels(models, settings))
     assert list(plain["suggestions"][0]) == ["reply", "score"]
     assert "tags" not in explained["suggestions"][0]
     kept = [json.loads(row[12]) for row in read_answers(settings.feedback or "")]

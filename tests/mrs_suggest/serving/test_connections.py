@@ -29,11 +29,6 @@ def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]
         yield process
 
 
-def connected(server: ServerProcess) -> socket.socket:
-    address = urlsplit(server.url)
-    return socket.create_connection((str(address.hostname), address.port or 0), timeout=60)
-
-
 def answer_of(connection: socket.socket) -> tuple[int, dict[str, dict[str, str]]]:
     """Status and JSON of what comes until the connection closes."""
     received = b""
@@ -54,7 +49,7 @@ def memory(server: ServerProcess) -> int:
 def flood(server: ServerProcess, piece: bytes, start: bytes, megabytes: int = 64) -> int:
     """How far memory grows while one connection writes `piece` again and again."""
     before = highest = memory(server)
-    with connected(server) as connection:
+    with server.connect() as connection:
         try:
             connection.sendall(start)
             for _ in range(megabytes * MEGABYTE // len(piece)):
@@ -90,14 +85,14 @@ def test_what_comes_before_the_key_is_not_kept_in_memory(limited: ServerProcess,
     ],
 )  # fmt: skip
 def test_a_large_head_gets_a_sentence(limited: ServerProcess, fields: bytes, status: int) -> None:
-    with connected(limited) as connection:
+    with limited.connect() as connection:
         connection.sendall(HEAD + fields + b"\r\nconnection: close\r\n\r\n")
         found, answer = answer_of(connection)
     assert (found, answer["error"]["code"]) == (status, "unauthorised" if status == 401 else "head_too_large")
 
 
 def test_the_key_is_checked_before_the_body_arrives(limited: ServerProcess) -> None:
-    with connected(limited) as connection:
+    with limited.connect() as connection:
         connection.sendall(HEAD + b"x-api-key: wrong\r\ncontent-length: 100000\r\n\r\n")
         assert answer_of(connection)[0] == 401
 
@@ -105,13 +100,13 @@ def test_the_key_is_checked_before_the_body_arrives(limited: ServerProcess) -> N
 def test_a_client_that_never_reads_is_cut_off(limited: ServerProcess) -> None:
     body = json.dumps({"messages": ["x" * 900_000]}).encode()  # too long for the model: its error repeats it
     head = HEAD + b"x-api-key: %s\r\ncontent-length: %d\r\n\r\n" % (KEY.encode(), len(body))
-    with connected(limited) as connection, pytest.raises((ConnectionResetError, BrokenPipeError)):
+    with limited.connect() as connection, pytest.raises((ConnectionResetError, BrokenPipeError)):
         for _ in range(100):
             connection.sendall(head + body)
 
 
 def test_a_client_that_never_ends_a_refused_body_is_cut_off(limited: ServerProcess) -> None:
-    with connected(limited) as connection, pytest.raises((ConnectionResetError, BrokenPipeError)):
+    with limited.connect() as connection, pytest.raises((ConnectionResetError, BrokenPipeError)):
         connection.sendall(HEAD + b"content-length: 100000\r\n\r\n")
         for _ in range(100_000):
             connection.sendall(b"x")
@@ -121,15 +116,15 @@ def test_a_client_that_never_ends_a_refused_body_is_cut_off(limited: ServerProce
 def test_surplus_connections_are_refused(limited: ServerProcess) -> None:
     with httpx.Client(base_url=limited.url) as http:
         assert http.get("/health/live").status_code == 200
-        held = [connected(limited) for _ in range(CONNECTIONS - 1)]
-        with connected(limited) as surplus:
+        held = [limited.connect() for _ in range(CONNECTIONS - 1)]
+        with limited.connect() as surplus:
             status, answer = answer_of(surplus)
         assert (status, answer["error"]["code"]) == (503, "too_many_connections")
         assert http.get("/health/live").status_code == 200  # on the connection that it has
         for connection in held:
             connection.close()
     while True:  # the server sees the ends a moment later
-        with connected(limited) as connection:
+        with limited.connect() as connection:
             connection.sendall(b"GET /health/live HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
             if answer_of(connection)[0] == 200:
                 return

@@ -1,7 +1,6 @@
 """What arrives over a real socket: odd texts, huge and slow requests, broken HTTP. Each gets a clear answer."""
 
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -31,9 +30,8 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 def raw(server: ServerProcess, *pieces: bytes, pause: float = 0.0) -> tuple[int, bytes, float]:
     """Status and body of what comes back for pieces of a request, and the seconds until the connection closes."""
-    address = urlsplit(server.url)
     start = time.monotonic()
-    with socket.create_connection((address.hostname, address.port), timeout=30) as connection:
+    with server.connect(30) as connection:
         received = b""
         for piece in pieces:
             connection.sendall(piece)

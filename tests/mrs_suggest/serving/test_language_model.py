@@ -1,6 +1,5 @@
 """A language model behind a server, served by `mrs serve` and shown by `mrs demo`."""
 
-import asyncio
 import logging
 from collections.abc import Iterator
 from typing import Any
@@ -9,12 +8,12 @@ import httpx
 import pytest
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.serving.app import create_app
 from mrs_suggest.serving.page.page import answer_message, load_models
 from mrs_suggest.serving.served import ServedModels
 from mrs_suggest.serving.settings import Settings
 from mrs_suggest.suggest.language_model import chat
 from tests.chat_server import REPLIES, ChatServer, Failure, chat_server
+from tests.mrs_suggest.serving.test_app import asked
 
 KEY = "sk-a-secret-key-1234"
 ASK = "Are you coming to dinner tonight?"
@@ -34,18 +33,16 @@ def test_answers_and_failures_over_http(server: ChatServer, caplog: pytest.LogCa
     assert len(server.requests) == 1, "a single request shows whether it answers"
     chat = [{"from": "them", "text": "Hi, are you hungry?"}, {"from": "me", "text": "Yes"}]
 
-    async def ask() -> list[httpx.Response]:
-        app = create_app(settings, models)
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server", timeout=120) as http:
-            good = await http.post("/v1/suggest", json={"messages": [ASK, "I want to kill myself"]})
-            turns = [*chat, {"from": "them", "text": ASK}]
-            other = await http.post("/v1/suggest", json={"conversations": [turns], "language": "en"})
-            server.planned = [Failure(500, KEY.encode())] * 3
-            bad = await http.post("/v1/suggest", json={"messages": [ASK], "language": "en"})
-            return [good, other, bad, await http.get("/v1/models")]
+    async def ask(http: httpx.AsyncClient) -> list[httpx.Response]:
+        good = await http.post("/v1/suggest", json={"messages": [ASK, "I want to kill myself"]})
+        turns = [*chat, {"from": "them", "text": ASK}]
+        other = await http.post("/v1/suggest", json={"conversations": [turns], "language": "en"})
+        server.planned = [Failure(500, KEY.encode())] * 3
+        bad = await http.post("/v1/suggest", json={"messages": [ASK], "language": "en"})
+        return [good, other, bad, await http.get("/v1/models")]
 
     with caplog.at_level(logging.DEBUG):
-        good, other, bad, listed = asyncio.run(ask())
+        good, other, bad, listed = asked(ask, settings, models)
     first, second = good.json()["answers"]
     assert [row["reply"] for row in first["suggestions"]] == REPLIES["English"]
     assert (first["model"], first["language"], len(first["version"])) == ("small", "en", 12)
@@ -73,12 +70,9 @@ def test_a_second_model_answers_behind_the_first_and_on_the_page(server: ChatSer
     assert [one.reply for one in answer.suggestions] == REPLIES["English"]
     settings = Settings(("everyday-retriever",), answer_seconds=120, **second)
 
-    async def ask() -> httpx.Response:
-        app = create_app(settings, ServedModels.load(settings))
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server", timeout=120) as http:
-            return await http.post("/v1/suggest", json={"messages": [unsure], "language": "en", "explain": True})
-
-    rows = asyncio.run(ask()).json()["answers"][0]["suggestions"]
+    body = {"messages": [unsure], "language": "en", "explain": True}
+    response = asked(lambda http: http.post("/v1/suggest", json=body), settings, ServedModels.load(settings))
+    rows = response.json()["answers"][0]["suggestions"]
     assert [row["reply"] for row in rows] == REPLIES["English"]
     assert {row["source"] for row in rows} == {"fallback"}
     name = f"openai:{server.url}#some-model"

@@ -4,12 +4,10 @@ import asyncio
 import json
 from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
 
 from mrs_suggest.serving import AsyncClient, Client
-from mrs_suggest.serving.app import create_app
 from mrs_suggest.serving.served import Question, ServedModels, ServedSuggester
 from mrs_suggest.serving.settings import Settings
 from mrs_suggest.suggest.conversation import read_conversations
@@ -17,6 +15,7 @@ from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseInde
 from mrs_suggest.suggest.reply_tags import ReplyTags, TagsByLanguage
 from mrs_suggest.suggest.retrieval_suggester import RetrievalSuggester
 from mrs_suggest.suggest.suggester import Suggester
+from tests.mrs_suggest.serving.test_app import application
 
 REPLIES = ["Sure!", "With pleasure.", "Buy now!"]
 SETTINGS = Settings(("some-model",))
@@ -48,15 +47,14 @@ def test_requests_of_one_batch_get_what_each_allows(served: ServedSuggester) -> 
 
 
 def test_tags_by_http(served: ServedSuggester) -> None:
-    app = create_app(SETTINGS, ServedModels([served], SETTINGS))
-
     async def ask() -> tuple[list[str], list[str], int, dict[str, list[str]]]:
-        transport = httpx.ASGITransport(app)
-        async with AsyncClient("http://server", transport=transport) as client:
+        async with (
+            application(SETTINGS, ServedModels([served], SETTINGS)) as (_, http, transport),
+            AsyncClient("http://server", transport=transport) as client,
+        ):
             (allowed,) = await client.suggest(["Tea?"], "en", allow=["casual", "sales"], deny=["sales"])
             (denied,) = await client.suggest(["Tea?"], "en", deny=["casual"])
             (model,) = await client.models()
-        async with httpx.AsyncClient(transport=transport, base_url="http://server") as http:
             body = json.dumps({"messages": ["Tea?"], "allow": ["x"] * 33})
             refused = await http.post("/v1/suggest", content=body)
         return allowed.replies, denied.replies, refused.status_code, model["tags"]

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -25,6 +24,7 @@ from tests.mrs_suggest.serving.server_process import STARTS_WITHIN, ServerProces
 
 ADMIN = "an-admin-key-of-a-test"
 HEAD = b"POST /v1/suggest HTTP/1.1\r\nhost: a\r\n"
+WAITING = "mrs_waiting_messages "
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +54,9 @@ class Traffic(Threads):
                     self.seen[type(error).__name__] += 1
 
 
-def loads(page: str) -> float:
-    """How many models have been loaded anew."""
-    lines = [line for line in page.splitlines() if line.startswith('mrs_reloads_total{outcome="done"}')]
-    return float(lines[0].split()[-1]) if lines else 0.0
-
-
 def test_a_reload_drops_nothing_and_reaches_every_worker(pair: ServerProcess) -> None:
-    before = loads(httpx.get(f"{pair.url}/metrics", timeout=30).text)
+    reloads = 'mrs_reloads_total{outcome="done"}'
+    before = pair.figure(reloads)
     with Traffic(pair.url) as traffic:
         time.sleep(0.3)
         with Client(pair.url, ADMIN, seconds=STARTS_WITHIN) as client:
@@ -73,18 +68,14 @@ def test_a_reload_drops_nothing_and_reaches_every_worker(pair: ServerProcess) ->
             pair.wait_for("reloaded")
     assert set(traffic.seen) == {"200"}
     assert traffic.seen["200"] > 5
-    assert loads(httpx.get(f"{pair.url}/metrics", timeout=30).text) - before == 4
+    assert pair.figure(reloads) - before == 4
 
 
 def test_a_killed_worker_comes_back_and_the_figures_stay(pair: ServerProcess) -> None:
-    def requests() -> float:
-        page = httpx.get(f"{pair.url}/metrics", timeout=60).text
-        start = 'mrs_requests_total{route="/v1/suggest",status="200"}'
-        return sum(float(line.split()[-1]) for line in page.splitlines() if line.startswith(start))
-
+    requests = 'mrs_requests_total{route="/v1/suggest",status="200"}'
     with Client(pair.url) as client:
         client.suggest(["See you tomorrow?"], "en")
-    before = requests()
+    before = pair.figure(requests)
     (line, *_) = [line for line in pair.log if '"event": "loaded"' in line]
     victim = int(line.split('"process": ')[1].split(",")[0])
     os.kill(victim, signal.SIGKILL)
@@ -93,14 +84,7 @@ def test_a_killed_worker_comes_back_and_the_figures_stay(pair: ServerProcess) ->
     assert started != victim
     with Client(pair.url, seconds=60) as client:
         assert client.suggest(["See you tomorrow?"], "en")[0].replies
-    assert requests() >= before + 1  # also those that the dead worker had counted
-
-
-def waiting(server: ServerProcess) -> float:
-    """Messages that wait for the model."""
-    page = httpx.get(f"{server.url}/metrics", timeout=60).text
-    (value,) = [line.split()[-1] for line in page.splitlines() if line.startswith("mrs_waiting_messages ")]
-    return float(value)
+    assert pair.figure(requests) >= before + 1  # also those that the dead worker had counted
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -108,7 +92,6 @@ def test_stopping_refuses_new_connections_and_answers_what_was_taken(tmp_path: P
     arguments = ("--workers", workers, "--max-batch", 1, "--max-waiting", 900, "--max-messages", 300)
     with ServerProcess(*arguments, "--answer-seconds", 300, folder=tmp_path) as server:
         server.wait_for_workers(workers)
-        address = urlsplit(server.url)
         answers: list[int] = []
 
         def ask() -> None:
@@ -118,12 +101,12 @@ def test_stopping_refuses_new_connections_and_answers_what_was_taken(tmp_path: P
         threads = [threading.Thread(target=ask) for _ in range(2)]
         for thread in threads:
             thread.start()
-        while waiting(server) < 400:  # of both requests
+        while server.figure(WAITING) < 400:  # of both requests
             time.sleep(0.01)
         server.signal(signal.SIGTERM)
         while True:
             try:
-                socket.create_connection((str(address.hostname), address.port or 0), timeout=60).close()
+                server.connect().close()
             except ConnectionRefusedError:
                 break
             time.sleep(0.01)
@@ -225,29 +208,26 @@ def test_messages_of_clients_that_left_are_not_answered(tmp_path: Path) -> None:
     arguments = ("--max-batch", 1, "--max-waiting", 900, "--max-messages", 300, "--answer-seconds", 300)
     with ServerProcess(*arguments, folder=tmp_path) as server:
         server.wait_for_workers()
-        address = urlsplit(server.url)
 
         def ask(count: int) -> socket.socket:
             body = json.dumps({"messages": ["See you tomorrow?"] * count, "language": "en"}).encode()
-            connection = socket.create_connection((str(address.hostname), address.port or 0), timeout=60)
+            connection = server.connect()
             connection.sendall(HEAD + b"content-length: %d\r\n\r\n" % len(body) + body)
             return connection
 
         with ask(300) as stays:  # this keeps the model at work
-            while waiting(server) == 0:
+            while server.figure(WAITING) == 0:
                 time.sleep(0.01)
             leaving = [ask(10) for _ in range(30)]
-            while waiting(server) <= 300:
+            while server.figure(WAITING) <= 300:
                 time.sleep(0.01)
             for connection in leaving:
                 connection.close()
             with Client(server.url, seconds=300) as client:
                 assert client.suggest(["See you tomorrow?"], "en")[0].replies  # it stands behind all others
             assert stays.recv(100).startswith(b"HTTP/1.1 200")
-        page = httpx.get(f"{server.url}/metrics", timeout=60).text
-        (answered,) = [line.split()[-1] for line in page.splitlines() if line.startswith("mrs_batch_messages_sum ")]
-        assert float(answered) == 301
-        assert waiting(server) == 0
+        assert server.figure("mrs_batch_messages_sum ") == 301
+        assert server.figure(WAITING) == 0
 
 
 def test_workers_leave_when_their_supervisor_is_killed(tmp_path: Path) -> None:

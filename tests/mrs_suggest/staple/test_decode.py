@@ -194,8 +194,7 @@ def test_wrong_runs_and_sources_are_one_sentence(
 ) -> None:
     (tmp_path / "empty.txt").write_text("\n \n")
     (tmp_path / "lines.txt").write_text("no\n")
-    damaged = tmp_path / "damaged"
-    shutil.copytree(staple_run, damaged)
+    damaged = shutil.copytree(staple_run, tmp_path / "damaged")
     (damaged / "generator.json").write_text("{")
     data, text = ("--data", staple_data), ("--text", tmp_path / "lines.txt")
     cases: list[tuple[list[object], str]] = [
@@ -226,8 +225,7 @@ def test_without_the_extra_it_is_named(
 
 
 def test_a_run_from_the_hubs_cache_tells_its_revision(staple_run: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "models--org--name" / "snapshots" / "0123abc"
-    shutil.copytree(staple_run, folder)
+    folder = shutil.copytree(staple_run, tmp_path / "models--org--name" / "snapshots" / "0123abc")
     (folder / "run.json").write_text(json.dumps({"seed": 7}))
     found = open_run(f"x={folder}")
     assert (found.name, found.facts["revision"], found.facts["training_seed"]) == ("x", "0123abc", 7)

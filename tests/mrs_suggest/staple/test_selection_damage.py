@@ -46,8 +46,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def files(original: Path, tmp_path: Path) -> Files:
-    folder = tmp_path / "files"
-    shutil.copytree(original, folder)
+    folder = shutil.copytree(original, tmp_path / "files")
     return {path.stem: path for path in folder.iterdir()} | {"out": folder / "new"}
 
 

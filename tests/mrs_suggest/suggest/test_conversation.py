@@ -1,7 +1,6 @@
 """Conversations: which message is answered, in which language, without what was sent, and when nothing is said."""
 
 import dataclasses
-from functools import cache
 from typing import Any
 
 import pytest
@@ -172,8 +171,9 @@ TURN = st.fixed_dictionaries(
 
 @settings(max_examples=150)
 @given(st.lists(TURN, min_size=1, max_size=14), st.sampled_from([None, "es", "en"]), st.integers(1, 4))
-def test_any_conversation_is_answered(turns: list[dict[str, str]], language: str | None, k: int) -> None:
-    suggester = any_suggester()
+def test_any_conversation_is_answered(
+    suggester: Suggester, turns: list[dict[str, str]], language: str | None, k: int
+) -> None:
     answer = suggester.suggest(turns, language, k)
     assert len(answer) <= k
     assert answer.reason is not None or answer.replies
@@ -186,8 +186,3 @@ def test_any_conversation_is_answered(turns: list[dict[str, str]], language: str
     assert dataclasses.replace(found) == found
     theirs = [turn["text"] for turn in turns[-TURNS:] if turn["from"] == "them"]
     assert {text for text, _ in found.watched} <= set(theirs)
-
-
-@cache
-def any_suggester() -> Suggester:
-    return Suggester.from_pretrained("everyday-retriever")

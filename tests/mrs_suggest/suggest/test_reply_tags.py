@@ -1,5 +1,6 @@
 """Tags of replies, and requests that allow or deny some."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -90,10 +91,7 @@ def test_a_ranker_ranks_the_allowed_replies_by_its_memory(suggester: Suggester) 
     memory = MessageMemory.build(messages, vectors(messages), [2, 2, 3])
     ngrams = ReplyNgrams.build(index.replies, get_tokenizer("en"))
     ranker = LanguageRanker.build(index, memory, ngrams, RankerSettings(choice="top"))
-    weights = Mixture({"votes": 0.7, "direct": 0.3})
-    ranker = LanguageRanker(
-        index, memory, ranker.remembered, ranker.share, ngrams, RankerSettings(choice="top"), weights
-    )
+    ranker = replace(ranker, mixture=Mixture({"votes": 0.7, "direct": 0.3}))
     ranked = Suggester(RetrievalSuggester(vectors, model.indexes, model.tags, {"en": ranker}))
     assert asked(ranked)[0] == "No, sorry."  # it got this message
     for allow, deny in (([], ["sales"]), (["formal", "sales"], []), (["casual"], [])):

@@ -137,8 +137,7 @@ def test_a_dry_run_sends_nothing(client: Mrs, hub: LoopbackHub, data: Path, tmp_
     assert [line.split()[-1] for line in listed.strip().splitlines()[1:]] == files
     assert card.startswith("---\npretty_name:")
     assert 'load_dataset("org/mrs", "es")' in card
-    folder = tmp_path / "edited"
-    shutil.copytree(data, folder)
+    folder = shutil.copytree(data, tmp_path / "edited")
     (folder / "README.md").write_text('Set PATH. `load_dataset("PATH", "es")`\n', encoding="utf-8")
     done = client("data", "publish", folder, "--repo", "org/mrs", "--dry-run")
     assert done.stdout.endswith('Set PATH. `load_dataset("org/mrs", "es")`\n\n')
@@ -164,8 +163,7 @@ def test_a_message_and_a_tag(client: Mrs, hub: LoopbackHub, data: Path, tmp_path
     assert "Thirty messages." in repo.commits()[0].message
     assert f"published org/mrs at {repo.sha()[:12]} (tag v1.0)" in done.stdout
     assert client(*options).returncode == 0, "the same again: no commit, and the tag is right"
-    folder = tmp_path / "edited"
-    shutil.copytree(data, folder)
+    folder = shutil.copytree(data, tmp_path / "edited")
     (folder / "README.md").write_text("---\nlicense: mit\n---\n# Other\n", encoding="utf-8")
     before = repo.sha()
     done = client("data", "publish", folder, "--repo", "org/mrs", "--tag", "v1.0")
@@ -233,8 +231,7 @@ def test_publishing_is_refused_in_one_sentence(client: Mrs, hub: LoopbackHub, da
 
 def test_a_card_that_a_person_broke_is_refused(client: Mrs, hub: LoopbackHub, data: Path, tmp_path: Path) -> None:
     """Its YAML is the person's to mend; nothing of the old revision changes."""
-    folder = tmp_path / "edited"
-    shutil.copytree(data, folder)
+    folder = shutil.copytree(data, tmp_path / "edited")
     (folder / "README.md").unlink()
     refused(client("data", "publish", folder, "--repo", "org/mrs"), "not a prepared folder")
     (folder / "README.md").write_text("---\nlanguage: [Spanish!]\n---\n# Mine\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The ten languages, and what becomes of an error."""
+"""What becomes of an error."""
 
 import copy
 import pickle
@@ -7,15 +7,8 @@ from functools import partial
 import pytest
 
 from mrs_suggest.common.errors import ArgumentError, InputError, MissingExtraError, MrsError, run_with_sentence
-from mrs_suggest.common.text.languages import require_language
 from mrs_suggest.serving.batcher import QueueFullError
 from mrs_suggest.serving.client import ServerError
-
-
-@pytest.mark.parametrize("code", ["xx", "EN", "en-US", "", "zh"])
-def test_an_unknown_language_is_named_with_the_known_ones(code: str) -> None:
-    with pytest.raises(InputError, match=rf"^--language: unknown language '{code}'; .*en es de pt fr ja sv it nl ru"):
-        require_language(code, "--language")
 
 
 def test_an_error_of_the_input_is_one_line_and_an_exit_code(capsys: pytest.CaptureFixture[str]) -> None:

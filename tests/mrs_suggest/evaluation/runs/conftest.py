@@ -55,6 +55,11 @@ class RankingStub(Stub):
         return np.array([[candidates[n] == self.right[text] and self.known[text] for n in row] for text, row in rows])
 
 
+def write_record(folder: Path, record: dict[str, Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
+
+
 @pytest.fixture
 def make_run(tmp_path: Path) -> MakeRun:
     """Return a function that writes a run's folder below a temporary one and returns it."""
@@ -84,19 +89,7 @@ def make_run(tmp_path: Path) -> MakeRun:
             "milliseconds": found.milliseconds,
             "metrics": found.figures,
         }
-        (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
+        write_record(folder, record)
         return folder
 
     return make
-
-
-@pytest.fixture
-def change() -> Callable[[Path, Callable[[dict[str, Any]], object]], None]:
-    """Return a function that changes a run's record."""
-
-    def changed(folder: Path, how: Callable[[dict[str, Any]], object]) -> None:
-        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        how(record)
-        (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
-
-    return changed

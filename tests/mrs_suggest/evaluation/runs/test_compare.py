@@ -22,9 +22,9 @@ from tests import warm_python
 from tests.cases import cases
 from tests.command import Result, refused
 from tests.hub.server import LoopbackHub
+from tests.mrs_suggest.evaluation.runs.conftest import write_record
 
 MakeRun = Callable[..., Path]
-Change = Callable[[Path, Callable[[dict[str, Any]], object]], None]
 Compare = Callable[..., dict[str, Any]]
 Told = Callable[..., Result]
 
@@ -57,6 +57,21 @@ def figures(found: dict[str, Any], row: str, metric: str = "weighted") -> dict[s
 def record_of(folder: Path) -> dict[str, Any]:
     record: dict[str, Any] = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     return record
+
+
+def change(folder: Path, how: Callable[[dict[str, Any]], object]) -> None:
+    """Change a run's record."""
+    record = record_of(folder)
+    how(record)
+    write_record(folder, record)
+
+
+def sign(folder: Path, old: str, new: str) -> None:
+    """Change the signature of weighted ROUGE in English."""
+    record = record_of(folder)
+    texts = record["metrics"]["signatures"]["en"]
+    texts["mrs_rouge"] = re.sub(old, new, texts["mrs_rouge"])
+    write_record(folder, record)
 
 
 # --- rows and columns
@@ -93,9 +108,7 @@ def test_the_mean_is_over_the_languages_that_all_rows_have(make_run: MakeRun, co
     assert "Most frequent" in out, "the same tests: the baselines' table comes first"
 
 
-def test_seeds_are_one_row_with_mean_and_deviation(
-    make_run: MakeRun, change: Change, compared: Compare, told: Told
-) -> None:
+def test_seeds_are_one_row_with_mean_and_deviation(make_run: MakeRun, compared: Compare, told: Told) -> None:
     runs = [make_run(f"cells/mono-{seed}/run", known=0.6, seed=seed) for seed in (42, 43, 44)]
     other = make_run("cells/low-42/run", known=0.2, learning_rate=1.0)
     found = compared(*runs, other)
@@ -166,12 +179,10 @@ def test_gaps_of_languages_are_tested_by_message_and_corrected(
     path = run / predictions_name("es")  # it knows no Spanish answer
     rows = [replace(row, suggestions=("no", "nope")) for row in read_predictions(path)]
     write_predictions(path, rows)
-    record = record_of(run)
-    spanish = record["metrics"]["systems"]["Model"]["es"]
-    spanish["weighted"] = float(scored_run(run, "es").weighted.mean())
-    (run / "run.json").write_text(json.dumps(record))
-    spanish_gap, french_gap = compared(run, "--gaps", "en")["gaps"]
     english, spanish, french = (scored_run(run, code) for code in ("en", "es", "fr"))
+    mean = float(spanish.weighted.mean())
+    change(run, lambda record: record["metrics"]["systems"]["Model"]["es"].update(weighted=mean))
+    spanish_gap, french_gap = compared(run, "--gaps", "en")["gaps"]
     assert (spanish_gap["language"], spanish_gap["over"], french_gap["language"]) == ("es", "en", "fr")
     assert spanish_gap["difference"] == pytest.approx(spanish.weighted.mean() - english.weighted.mean())
     for gap, one in ((spanish_gap, spanish), (french_gap, french)):
@@ -200,7 +211,7 @@ def test_other_rows_of_a_language_are_told_and_not_compared(make_run: MakeRun, c
     assert "tested on different rows than one" in out
 
 
-def test_seeds_that_were_tested_on_other_rows_are_no_row(make_run: MakeRun, change: Change, compared: Compare) -> None:
+def test_seeds_that_were_tested_on_other_rows_are_no_row(make_run: MakeRun, compared: Compare) -> None:
     runs = make_run("a-42", "en"), make_run("a-43", "en", seed=43, rows="x")
     for run in runs:  # older records had no hash of the tested rows
         change(run, lambda record: record.update(data={"id": "data"}))
@@ -250,7 +261,7 @@ def test_a_model_on_the_hub_has_figures_and_no_leads(make_run: MakeRun, hub: Loo
 
 
 def test_other_rules_are_refused_and_other_vocabularies_left_out(
-    make_run: MakeRun, change: Change, compared: Compare, told: Told
+    make_run: MakeRun, compared: Compare, told: Told
 ) -> None:
     runs = make_run("a", "en", trainer="generation"), make_run("b", "en", trainer="generation", b=1)
     for number, run in enumerate(runs):
@@ -265,12 +276,7 @@ def test_other_rules_are_refused_and_other_vocabularies_left_out(
     assert any("reply_perplexity|tok:0" in text and "tok:1" in text for text in found["warnings"])
     sentence = refused(told(*runs, "--metrics", "perplexity"))
     assert "a and b computed it by different rules in en" in sentence
-
-    def other_tokenizer(record: dict[str, Any]) -> None:
-        texts = record["metrics"]["signatures"]["en"]
-        texts["mrs_rouge"] = re.sub("tok:[^|]*", "tok:other", texts["mrs_rouge"])
-
-    change(runs[1], other_tokenizer)
+    sign(runs[1], "tok:[^|]*", "tok:other")
     sentence = refused(told(*runs))
     assert "weighted ROUGE: a and b computed it by different rules" in sentence
     assert "tok:treebank" in sentence
@@ -282,16 +288,13 @@ def test_what_cannot_be_shown_is_refused(make_run: MakeRun, told: Told, words: l
     assert sentence in refused(told(make_run("a", "en"), *words))
 
 
-def test_two_tasks_and_records_without_figures_are_refused(
-    make_run: MakeRun, change: Change, told: Told, tmp_path: Path
-) -> None:
+def test_two_tasks_and_records_without_figures_are_refused(make_run: MakeRun, told: Told, tmp_path: Path) -> None:
     runs = make_run("a", "en"), make_run("b", "en")
     broken: list[Any] = [{}, [], {"systems": {"Model": {"en": 3}}, "signatures": {"en": {}}}]
     for metrics in broken:
         change(runs[1], lambda record, metrics=metrics: record.update(metrics=metrics))
         assert "b: its run.json lacks figures" in refused(told(*runs))
-    (tmp_path / "text").mkdir()
-    (tmp_path / "text" / "run.json").write_text(json.dumps({"trainer": "pretraining", "metrics": {}}))
+    write_record(tmp_path / "text", {"trainer": "pretraining", "metrics": {}})
     sentence = refused(told(runs[0], tmp_path / "text"))
     assert "text: was pretrained, and a suggests replies; compare runs of one task." in sentence
 
@@ -337,8 +340,7 @@ def test_tasks_of_understanding_have_a_table_each(tmp_path: Path, compared: Comp
             "data": {"content_hash": "2" if name == "c" else "1"},
             "metrics": {"tasks": {"NC": {"en": own, "de": own}, "NER": {"en": own}}},
         }
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "run.json").write_text(json.dumps(record))
+        write_record(tmp_path / name, record)
     found = compared(*(tmp_path / name for name in ("a-1", "a-2", "b-1", "c")))
     assert [row["name"] for row in found["rows"]] == ["a", "b-1", "c"]
     assert figures(found, "c", "score")["de"]["mark"] == "a"
@@ -371,29 +373,20 @@ def test_pretraining_staple_and_choice_runs_have_a_table(tmp_path: Path, told: T
     }
     printed = {}
     for name, record in records.items():
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "run.json").write_text(json.dumps(record))
+        write_record(tmp_path / name, record)
         code, printed[name], err = told(tmp_path / name)
         assert code == 0, err
     assert all(figure in printed["text"] for figure in ("9.25", "8.50", "7.12", "validation, tlm"))
     assert ".5500 [.5000, .6000]" in printed["staple"]
     systems = {"full": {"et": {"accuracy": 0.5, "n": 20}, "macro": {"accuracy": 0.5}}}
     record = {"trainer": "multiple_choice", "seed": 1, "plan": {"view": "full"}, "metrics": {"systems": systems}}
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "run.json").write_text(json.dumps(record))
+    write_record(tmp_path / "run", record)
     code, out, _ = told(tmp_path / "run", "--format", "markdown")
     assert code == 0
     assert ".5000" in out
 
 
-def test_a_run_with_fewer_suggestions_is_compared_and_told_of(
-    make_run: MakeRun, change: Change, compared: Compare
-) -> None:
+def test_a_run_with_fewer_suggestions_is_compared_and_told_of(make_run: MakeRun, compared: Compare) -> None:
     runs = make_run("a", "en", trainer="generation"), make_run("b", "en", trainer="generation", b=1)
-
-    def two(record: dict[str, Any]) -> None:
-        texts = record["metrics"]["signatures"]["en"]
-        texts["mrs_rouge"] = re.sub("nbest:[0-9]", "nbest:1", texts["mrs_rouge"])
-
-    change(runs[1], two)
+    sign(runs[1], "nbest:[0-9]", "nbest:1")
     assert "b: at most 1 of 2 suggestions a message in en." in compared(*runs)["warnings"]

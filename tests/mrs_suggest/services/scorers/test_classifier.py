@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def copied(folder: Path, target: Path, **changes: object) -> Path:
     """A copy with other values in its config."""
-    target.mkdir()
-    for path in folder.iterdir():
-        (target / path.name).write_bytes(path.read_bytes())
+    shutil.copytree(folder, target)
     config = json.loads((target / "config.json").read_text())
     (target / "config.json").write_text(json.dumps({**config, **changes}))
     return target

@@ -1,6 +1,7 @@
 """Word lists as a scorer."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -48,10 +49,7 @@ def test_the_package_has_lists_of_all_ten_languages() -> None:
 
 def test_the_version_follows_the_words(lists: Path, tmp_path: Path) -> None:
     one = read_words(lists)
-    copy = tmp_path / "mine"
-    copy.mkdir()
-    for path in lists.iterdir():
-        (copy / path.name).write_bytes(path.read_bytes())
+    copy = shutil.copytree(lists, tmp_path / "mine")
     assert read_words(copy).facts == one.facts
     (copy / "ja.txt").rename(copy / "zh.txt")
     assert read_words(copy).facts.version != one.facts.version

@@ -1,6 +1,5 @@
-"""Search in a large response set, and what the index, its files and a ranker do with one."""
+"""Search in a large response set, and what the index and its files do with one."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,18 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from mrs_metrics.tokenize import get_tokenizer
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.suggest.index import cells
 from mrs_suggest.suggest.index.response_index import ResponseIndex, ResponseIndexes
-from mrs_suggest.suggest.ranking.language_ranker import LanguageRanker, RankerSettings
-from mrs_suggest.suggest.ranking.memory import MessageMemory
-from mrs_suggest.suggest.ranking.mixture import Mixture
-from mrs_suggest.suggest.ranking.rankers import Rankers, save_rankers
-from mrs_suggest.suggest.ranking.reply_ngrams import ReplyNgrams
 
 THRESHOLD = 50  # stands for the one of thousands
-WEIGHTS = {"direct": 0.3, "nearest": 0.4, "votes": 0.3}
 
 
 @pytest.fixture(autouse=True)
@@ -120,25 +112,3 @@ def test_an_index_that_is_replaced_keeps_answering_who_has_loaded_it(tmp_path: P
     assert loaded.search(queries, 3)[0].tolist() == old.search(queries, 3)[0].tolist()
     assert len(ResponseIndex.load(tmp_path).replies) == 60
     assert not [path for path in tmp_path.iterdir() if "partial" in path.name]
-
-
-def ranker_of(seed: int, replies: int, messages: int, dimension: int | None = None) -> LanguageRanker:
-    rng = np.random.default_rng(seed)
-    index = index_of(vectors(seed, replies, 24, "shared"), [str(n // 2) for n in range(replies)])
-    of = rng.integers(0, replies, messages)
-    asked = vectors(seed + 1, messages, 24, "shared").numpy()
-    memory = MessageMemory.build([""] * messages, asked, of, limit=5, dimension=dimension, ngrams=False)
-    ngrams = ReplyNgrams.build(index.replies, get_tokenizer("en"))
-    ranker = LanguageRanker.build(index, memory, ngrams, RankerSettings(tuple(WEIGHTS)))
-    return replace(ranker, mixture=Mixture(WEIGHTS))
-
-
-def test_a_large_ranker_comes_back(tmp_path: Path) -> None:
-    one, other = ranker_of(1, 200, 900), ranker_of(2, 200, 900)
-    save_rankers({"en": one, "nl": other}, tmp_path)
-    stored = load_file(tmp_path / "ranker" / "en.safetensors")
-    assert stored["memory.vectors"].dtype == torch.float16
-    loaded = Rankers(tmp_path, {"en": one.index, "nl": other.index})
-    for language, ranker in (("en", one), ("nl", other)):
-        query = vectors(7, 1, 24)[0].numpy()
-        assert loaded[language].suggest("?", query, 3) == ranker.suggest("?", query, 3)

@@ -45,8 +45,7 @@ No problem at all.,8,casual
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A finished run, with a file that is not published."""
     monkeypatch.setattr("mrs_suggest.suggest.own_replies.sets.MOST_FOREIGN", 100)  # for speed
-    folder = tmp_path / "run"
-    shutil.copytree(read_baselines()["everyday-retriever"].folder, folder)
+    folder = shutil.copytree(read_baselines()["everyday-retriever"].folder, tmp_path / "run")
     (folder / "checkpoint-3").mkdir()
     (folder / "checkpoint-3" / "optimizer.pt").write_bytes(b"0" * 100)
     return folder

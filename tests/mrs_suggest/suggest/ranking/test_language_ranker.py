@@ -33,17 +33,18 @@ OF = [0, 0, 2, 3, 1, 3]  # the reply of each message; two replies have none
 
 
 def made(
-    names: tuple[str, ...] = tuple(PARTS), choice: str = "top", dimension: int | None = None, seed: int = 0
-) -> LanguageRanker:
+    names: tuple[str, ...] = tuple(PARTS), choice: str = "top", dimension: int | None = None, seed: int = 0,
+    ngrams: bool = True,
+) -> LanguageRanker:  # fmt: skip
     rng = np.random.default_rng(seed)
     vectors = {reply: torch.tensor(rng.normal(size=8), dtype=torch.float32) for reply in REPLIES}
     index = ResponseIndex.build(
         lambda texts: torch.stack([vectors[text] for text in texts]), REPLIES, log_probs=[-1.0, -2, -3, -4, -5, -6]
     )
     asked = rng.normal(size=(len(MESSAGES), 8)).astype(np.float32)
-    memory = MessageMemory.build(MESSAGES, asked, OF, dimension=dimension)
-    ngrams = ReplyNgrams.build(REPLIES, get_tokenizer("en"))
-    ranker = LanguageRanker.build(index, memory, ngrams, RankerSettings(names, choice=choice))
+    memory = MessageMemory.build(MESSAGES, asked, OF, dimension=dimension, ngrams=ngrams)
+    texts = ReplyNgrams.build(REPLIES, get_tokenizer("en"))
+    ranker = LanguageRanker.build(index, memory, texts, RankerSettings(names, choice=choice))
     return replace(ranker, mixture=Mixture(dict.fromkeys(names, 1 / len(names))))
 
 
@@ -120,9 +121,10 @@ def test_an_unknown_reply_is_ranked_below_the_known_one_that_it_resembles() -> N
 def test_a_saved_ranker_answers_equally(tmp_path: Path) -> None:
     trigger = Trigger((1.0, 2.0, 3.0), -1.0, (0.0, 1.0), (0.25, 0.75), curve=((0.5, 0.25, 0.75),))
     for dimension in (None, 4):
-        ranker = made(choice="expected", dimension=dimension)
+        ranker = made(choice="expected", dimension=dimension, ngrams=dimension is None)
         ranker = replace(ranker, settings=replace(ranker.settings, trigger=None if dimension else trigger))
         save_rankers({"en": ranker}, tmp_path)
+        assert load_file(tmp_path / "ranker" / "en.safetensors")["memory.vectors"].dtype == np.float16
         loaded = Rankers(tmp_path, {"en": ranker.index})["en"]
         for seed in range(5):
             before, after = (one.suggest("are you coming", vector(seed), 3) for one in (ranker, loaded))
