@@ -16,6 +16,7 @@ from transformers import Trainer, TrainingArguments
 
 from mrs_metrics.perplexity import aggregate, score_losses
 from mrs_suggest.common.errors import diverged
+from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.training.pretraining.mixture import WHICH, Part
 from mrs_suggest.training.pretraining.objective import Batch, Collator, Objective, Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
@@ -163,7 +164,7 @@ def make_trainer(
     first, names, shares = mixture[0].parts, [part.name for part in mixture], [part.share for part in mixture]
     first.notes["train_tokens"] = dict(zip(names, tokens, strict=True)) if names[1:] else tokens[0]
     rows = [(number, text) for number, own in enumerate(texts) for text in own.values()]
-    collators = [part.objective.collator(part.parts, options, training.seed) for part in mixture]
+    collators = [part.objective.collator(part.parts, training.seed, options) for part in mixture]
     trainer = PretrainingTrainer(
         model=first.model,
         args=training,
@@ -191,7 +192,7 @@ def held_out(part: Part, options: PretrainingArguments, texts: Mapping[str, Coll
     """Held-out sentences or translations, ready to be measured."""
     encode = part.objective.encoder(part.parts, options, options.packing and part.objective.packs_held_out)
     rows = _encoded(part, texts, option, encode)
-    return HeldOut(part.objective, part.parts, part.objective.held_out_collator(part.parts), rows)
+    return HeldOut(part.objective, part.parts, part.objective.collator(part.parts, EVALUATION_SEED), rows)
 
 
 def _encoded(part: Part, texts: Mapping[str, Any], option: str, encode: Callable[..., Any]) -> dict[str, Any]:
