@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate.utils import broadcast_object_list, gather_object
+from accelerate.utils import gather_object
 from datasets import Dataset, Features, Value, concatenate_datasets
 from datasets import Sequence as Sequence_
 from torch import Tensor, nn
@@ -31,7 +30,7 @@ from mrs_suggest.suggest.answering import MODEL, Suggestion
 from mrs_suggest.suggest.generation_suggester import Writer
 from mrs_suggest.training.generation.remedies import SHARE, DenoisingSteps, WatchesLanguages
 from mrs_suggest.training.reply.data import LONG_WORK, RunData
-from mrs_suggest.training.trainer import OurTrainer
+from mrs_suggest.training.trainer import MeasuringTrainer
 
 METRICS = ("weighted_rouge", "perplexity", "loss", "dist1", "dist2")
 MOST_NATS = 700.0  # per token; exp of more overflows
@@ -113,25 +112,10 @@ def _encode(pairs: Dataset, coder: TextCoder, language: str) -> Dataset:
         )
 
 
-class PairTrainer(OurTrainer, Seq2SeqTrainer):
+class PairTrainer(MeasuringTrainer, Seq2SeqTrainer):
     """The library's trainer with our batches and our evaluation."""
 
     generator: Generator
-
-    @abstractmethod
-    def figures(self) -> dict[str, float]:
-        """The figures on validation, of all ranks' shares; the first rank's count. The model is in evaluation mode."""
-
-    def measured(self) -> dict[str, float]:
-        """The figures on validation, on every rank."""
-        self.generator.model.eval()
-        return broadcast_object_list([self.figures()])[0]
-
-    def evaluate(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> dict[str, float]:
-        """Evaluate each example once: each rank takes its share, however uneven, and the results are gathered."""
-        metrics = self.log_figures(self.measured(), metric_key_prefix)
-        self.generator.model.train()
-        return metrics
 
     def fit_of(self, losses: Sequence[float], tokens: Sequence[int]) -> dict[str, float]:
         """`perplexity` and `loss` over all tokens of the texts to be written; InputError if the run has diverged."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate.utils import broadcast_object_list, gather_object
+from accelerate.utils import gather_object
 from torch import Tensor
 from transformers import Trainer, TrainingArguments
 
@@ -24,7 +24,7 @@ from mrs_suggest.training.pretraining.rows import TokenRows
 from mrs_suggest.training.pretraining.streams import TextRows, TextSampler, written_ahead
 from mrs_suggest.training.pretraining.texts import TextData
 from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, PairSampler, make_sampler
-from mrs_suggest.training.trainer import OurTrainer
+from mrs_suggest.training.trainer import MeasuringTrainer
 
 MOST_NATS = 700.0  # per token; exp of more overflows
 
@@ -97,7 +97,7 @@ def figures(found: Losses) -> dict[str, float]:
     return {"perplexity": pooled["perplexity"], "loss": pooled["loss"], **own}
 
 
-class PretrainingTrainer(OurTrainer, Trainer):
+class PretrainingTrainer(MeasuringTrainer, Trainer):
     """The library's trainer with our batches, loss and evaluation."""
 
     mixture: Sequence[Part]
@@ -117,13 +117,8 @@ class PretrainingTrainer(OurTrainer, Trainer):
         with part.objective.forward(part.parts, inputs["labels"]):
             return super().compute_loss(model, inputs, *args, **kwargs)
 
-    def evaluate(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> dict[str, float]:
-        """Perplexity of the held-out text, of each objective, per language and pooled (see `mixed_figures`).
-
-        Every row is evaluated once: each rank takes its share, and the losses are gathered.
-        """
-        model: Any = self.mixture[0].parts.model
-        model.eval()
+    def figures(self) -> dict[str, float]:
+        """Perplexity of the held-out text, of each objective, per language and pooled (see `mixed_figures`)."""
         world, rank = self.args.world_size, self.args.process_index
         with self.compute_loss_context_manager():
             found = {
@@ -139,10 +134,7 @@ class PretrainingTrainer(OurTrainer, Trainer):
             total, tokens = (sum(sum(both[part]) for both in losses.values()) for part in (0, 1))
             if not total / max(1, tokens) < MOST_NATS:  # refuses NaN too
                 raise diverged(f"the held-out loss of {name} is {total / max(1, tokens):g} nats a token")
-        own = [mixed_figures(found, {part.name: part.share for part in self.mixture}) if rank == 0 else {}]
-        metrics = self.log_figures(broadcast_object_list(own)[0], metric_key_prefix)  # one rank's rounding for all
-        model.train()
-        return metrics
+        return mixed_figures(found, {part.name: part.share for part in self.mixture})
 
 
 def make_trainer(
