@@ -3,14 +3,12 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from datasets import Dataset, concatenate_datasets
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
-from torch import Tensor
 from tqdm import tqdm
 from transformers import TrainingArguments
 
@@ -18,11 +16,11 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.comparison import MakeSystem, ValidationLog
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, LanguageData
 from mrs_suggest.models.retrieval.distillation import DistilledReplyLoss, VectorLoss
-from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder, load_dual_encoder, prune_vocabulary
+from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder, prune_vocabulary
 from mrs_suggest.models.retrieval.encoder_layers import attend_in_bfloat16, freeze, rate_factors, set_dropout
 from mrs_suggest.models.retrieval.losses import ReplyLoss
 from mrs_suggest.models.retrieval.retriever_start import DEFAULTS
-from mrs_suggest.models.retrieval.routes import context_reader, encoders, prompts_of
+from mrs_suggest.models.retrieval.routes import context_reader, prompts_of
 from mrs_suggest.models.retrieval.tiny import start_folder
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import ENCODER, TINY, start_kind
@@ -31,8 +29,9 @@ from mrs_suggest.suggest.ranking.rankers import settings_and_weights, with_setti
 from mrs_suggest.suggest.retrieval_suggester import Retriever
 from mrs_suggest.training.reply.data import RunData, byte_lengths, texts_to_copy, with_reply_ids, with_rows
 from mrs_suggest.training.retrieval.options import BEST_METRIC, DISTILL, RetrievalArguments, alpha_of, teacher_vectors
-from mrs_suggest.training.retrieval.parts import RetrievalParts, build_index, coverage_on_test, response_sets
+from mrs_suggest.training.retrieval.parts import RetrievalParts, build_index, response_sets
 from mrs_suggest.training.retrieval.ranker_generator import require_language_of
+from mrs_suggest.training.retrieval.ranker_tuning import ask, coverage
 from mrs_suggest.training.sampling import make_sampler
 from mrs_suggest.training.trainer import OurTrainer
 
@@ -185,23 +184,13 @@ def own_figures(parts: RetrievalParts, options: RetrievalArguments, data: RunDat
         figures["start"] = kind
     if parts.rankers:
         figures["ranker"] = settings_and_weights(parts.rankers)
-        figures["coverage"] = coverage_on_test(parts, data)
+        tested = {part.language: part.test for part in data.test if part.language in parts.rankers}
+        figures["coverage"] = coverage(parts.rankers, ask(parts.encode, tested))
     figures["alpha"] = next(iter(parts.indexes.values())).alpha
     if sweep := parts.sweep:
         figures["alpha_unit"] = sweep.unit
         figures["alpha_on_validation"] = {f"{alpha:g}": rouge for alpha, rouge in sweep.rouge.items()}
     return figures
-
-
-def weights(model: SentenceTransformer) -> dict[str, Tensor]:
-    """The weights of both encoders by the names that they have in a checkpoint."""
-    both = enumerate(encoders(model))
-    return {f"{number}.{name}": value for number, part in both for name, value in part.state_dict().items()}
-
-
-def stored_weights(checkpoint: Path) -> dict[str, Tensor]:
-    """The weights of a checkpoint, named as by `weights`."""
-    return weights(load_dual_encoder(checkpoint))
 
 
 def _ranked(parts: RetrievalParts, name: str, changes: Mapping[str, Any]) -> MakeSystem:
