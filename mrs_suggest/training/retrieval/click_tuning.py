@@ -78,9 +78,10 @@ def choices_of(rows: Iterable[tuple[Any, ...]], version: str, languages: Iterabl
         names: p parts.
     """
     found, known = list[tuple[list[dict[str, float]], int, str]](), set(languages)
-    for answer, session, _, own, language, _, _, chosen, _, _, parts, *more in rows:
+    for answer, session, _, own, language, _, _, chosen, _, _, parts, shown, *_ in rows:
         if own == version and language in known and chosen:
-            scored, places = json.loads(parts), _shown(*more[:1]) or range(1, len(json.loads(parts)) + 1)
+            scored = json.loads(parts)
+            places = json.loads(shown or "[]") or range(1, len(scored) + 1)
             if len(places) > 1 and all(scored):
                 found.append(([scored[place - 1] for place in places], places.index(chosen), session or answer))
     width = max((len(scored) for scored, *_ in found), default=0)
@@ -162,15 +163,10 @@ def outcomes_of(
     """The answers whose suggestions were shown with a probability of being used: (n,) that probability, (n,) whether
     one was chosen, and n sessions. Arguments as for `choices_of`."""
     found, known = [], set(languages)
-    for answer, session, _, own, language, used, lengths, chosen, _, _, _, *more in rows:
-        if own == version and language in known and used is not None and lengths != "[]" and _shown(*more[:1]) != []:
+    for answer, session, _, own, language, used, lengths, chosen, _, _, _, shown, *_ in rows:
+        if own == version and language in known and used is not None and lengths != "[]" and shown != "[]":
             found.append((used, chosen is not None, session or answer))
     return np.array([one[0] for one in found]), np.array([float(one[1]) for one in found]), [one[2] for one in found]
-
-
-def _shown(places: str | None = None) -> list[int] | None:
-    """The places of the suggestions that were shown; None: all."""
-    return None if places is None else json.loads(places)
 
 
 def calibrate(used: Array, chosen: Array) -> tuple[float, float]:
