@@ -112,16 +112,14 @@ def make_pair_trainer(
     kind: type[Trainer], parts: Generator, training: TrainingArguments, rows: TrainingRows, sampler: StepSampler
 ) -> Trainer:
     """The library's trainer with our batches and loss; `kind` has its validation."""
-    smoothing, training.label_smoothing_factor = training.label_smoothing_factor, 0.0
     trainer = kind(
         model=parts.model,
         args=training,
         train_dataset=rows,
         eval_dataset=Dataset.from_dict({}),  # ours is in `validation`
         data_collator=PairCollator(parts.pad, parts.batch),
-        compute_loss_func=SmoothedLoss(smoothing),
+        compute_loss_func=SmoothedLoss(training.label_smoothing_factor),
     )
-    training.label_smoothing_factor = smoothing
     trainer.sampler = sampler
     trainer.generator = parts
     return trainer
