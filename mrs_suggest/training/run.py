@@ -28,7 +28,7 @@ from mrs_suggest.common.hub.publishing import Change, publish
 from mrs_suggest.common.io.files import atomic_write, umask
 from mrs_suggest.common.launcher import LAUNCHER, end_with_launcher
 from mrs_suggest.common.text.text import finite_json, visible
-from mrs_suggest.models.adapters import Lora, add_lora, has_lora, lora_state, merge_lora, read_lora_state, save_adapter
+from mrs_suggest.models.adapters import add_lora, has_lora, lora_state, merge_lora, read_lora_state, save_adapter
 from mrs_suggest.models.saved.families import Family, write_record
 from mrs_suggest.models.saved.record import ADAPTER_FOLDER, CURVE_POINTS, CURVES, RECORD, Record
 from mrs_suggest.training.estimate import estimate
@@ -147,7 +147,8 @@ class Run:
         with explain_out_of_memory(lambda: "while the model was loaded; choose a smaller one"):
             parts = make()
             if isinstance(options, LoraArguments) and trains_lora(options):
-                add_lora(parts.model, Lora(options.lora_rank, options.lora_alpha, options.lora_dropout), training.seed)
+                settings = options.lora_rank, options.lora_alpha, options.lora_dropout
+                add_lora(parts.model, *settings, seed=training.seed)
             parts.model.to(training.device)
         return parts
 
