@@ -193,13 +193,6 @@ def test_only_the_model_s_own_files_are_published(tmp_path: Path, trainer: str, 
     assert {"secrets.json", "checkpoint-5/", "adapter/optimizer.pt"} <= stays.keys()
 
 
-def test_a_link_in_a_run_is_refused(tmp_path: Path) -> None:
-    make_files(tmp_path, *RETRIEVER)
-    (tmp_path / "response_index" / "en").symlink_to("/etc")
-    with pytest.raises(InputError, match="response_index/en: is a link, and would be published"):
-        publication(tmp_path, {"trainer": "retrieval"}, "org/m", "# Card")
-
-
 def test_what_is_no_model_is_not_published(tmp_path: Path) -> None:
     make_files(tmp_path, "run.json", "modules.json", "response_index/es/vectors.safetensors")
     with pytest.raises(InputError, match="has no weights"):
