@@ -44,11 +44,11 @@ class RunFolder:
         own = {name for name in there if name in (RECORD, IDENTITY, "eval") or name.startswith("checkpoint-")}
         if folder.exists() and (not folder.is_dir() or (there and not own)):
             raise InputError(f"--output_dir {folder}: is not empty and does not hold a run; choose another.")
-        if self._overwrite and not resume:
+        if overwrite or resume:
             return
-        if (folder / RECORD).exists() and not resume:
+        if (folder / RECORD).exists():
             raise InputError(f"--output_dir {folder}: holds a finished run; choose another folder or pass --overwrite.")
-        if not resume and any(folder.glob("checkpoint-*")):
+        if any(folder.glob("checkpoint-*")):
             raise InputError(
                 f"--output_dir {folder}: holds checkpoints of an interrupted run; pass "
                 "--resume_from_checkpoint last to continue it, or --overwrite to start again."

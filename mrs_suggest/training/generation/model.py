@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -19,7 +20,7 @@ from mrs_suggest.models.saved.families import Family
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import CONVOLUTIONAL, TINY
 from mrs_suggest.training.generation.options import STEPS, GenerationArguments, SearchArguments, decoding_of
-from mrs_suggest.training.generation.training import PairTrainer, SmoothedLoss
+from mrs_suggest.training.generation.training import PairTrainer, smoothed_loss
 from mrs_suggest.training.options import trains_lora
 from mrs_suggest.training.reply.data import Compared
 from mrs_suggest.training.run import Run
@@ -118,7 +119,7 @@ def make_pair_trainer(
         train_dataset=rows,
         eval_dataset=Dataset.from_dict({}),  # ours is in `validation`
         data_collator=PairCollator(parts.pad, parts.batch),
-        compute_loss_func=SmoothedLoss(training.label_smoothing_factor),
+        compute_loss_func=partial(smoothed_loss, smoothing=training.label_smoothing_factor),
     )
     trainer.sampler = sampler
     trainer.generator = parts

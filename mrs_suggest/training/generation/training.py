@@ -37,7 +37,9 @@ MOST_NATS = 700.0  # per token; exp of more overflows
 BEST_METRIC = METRICS[1]  # fairseq, the official code's toolkit, picks by the loss; early ROUGE is often 0
 
 
-class SmoothedLoss:
+def smoothed_loss(
+    outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None, *, smoothing: float
+) -> Tensor:
     """Cross-entropy with label smoothing, averaged over the reply tokens of the whole step.
 
     (1 - e) * -log p(token) + e * mean over the vocabulary of -log p (Szegedy et al. 2016), as fairseq's criterion of
@@ -45,20 +47,15 @@ class SmoothedLoss:
     does not depend on how a step is cut into batches.
 
     Args:
+        outputs: `logits` (n, length, vocabulary).
+        labels: (n, length), -100 where ignored.
         smoothing: e (official script: .2).
     """
-
-    def __init__(self, smoothing: float) -> None:
-        self._smoothing = smoothing
-
-    def __call__(self, outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
-        """The loss of a batch: logits (n, length, vocabulary), labels (n, length), -100 where ignored."""
-        logits = outputs["logits"].float()
-        total = functional.cross_entropy(
-            logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum",
-            label_smoothing=self._smoothing,
-        )  # fmt: skip
-        return total / ((labels != IGNORED).sum() if num_items_in_batch is None else num_items_in_batch)
+    total = functional.cross_entropy(
+        outputs["logits"].float().flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum",
+        label_smoothing=smoothing,
+    )  # fmt: skip
+    return total / ((labels != IGNORED).sum() if num_items_in_batch is None else num_items_in_batch)
 
 
 def encode_sources(data: RunData, coder: TextCoder) -> tuple[Dataset, np.ndarray]:

@@ -69,7 +69,7 @@ class Objective(ABC):
     def encoder(self, parts: Pretrained, options: PretrainingArguments, pack: bool) -> partial[TokenRows]:
         """Turns sentences (or pairs, of an objective that reads translations) and `where` into rows of ids."""
 
-    def shared(self, language: str, parts: Pretrained, where: str) -> Record:
+    def shared(self, language: str, parts: Pretrained) -> Record:
         """What each row of a language (or of translations between two) has in addition to its ids."""
         return {}
 

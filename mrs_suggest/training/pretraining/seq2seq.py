@@ -106,7 +106,7 @@ class Seq2SeqObjective(Objective):
         room = parts.state.frame.room(options.max_tokens)
         return partial(encode, tokenizer=parts.tokenizer, most=room, pack=pack, framed=False)
 
-    def shared(self, language: str, parts: Pretrained, where: str) -> Record:
+    def shared(self, language: str, parts: Pretrained) -> Record:
         """`language`, the id of the language's token (of the start token, if the checkpoint does not have one)."""
         _, number = TokenFrame.of(parts.state.row, language, parts.model.config, parts.tokenizer)
         return {"language": number}

@@ -191,9 +191,8 @@ def _encoded(part: Part, texts: Mapping[str, Any], option: str, encode: Callable
     """The rows of an objective by language."""
     found = {}
     for language, own in texts.items():
-        where = f"{option} {language}"
-        found[language] = encode(own, where=where)
-        found[language].shared = part.objective.shared(language, part.parts, where)
+        found[language] = encode(own, where=f"{option} {language}")
+        found[language].shared = part.objective.shared(language, part.parts)
     return found
 
 

@@ -36,9 +36,7 @@ from mrs_suggest.training.sampling import make_sampler
 from mrs_suggest.training.trainer import OurTrainer
 
 WITHOUT_BONUS = f"{MODEL}, no bonus"
-DIRECT = f"{MODEL}, direct scores"
-# A run with a ranker compares: the ranker as it is stored, and its three best scores.
-RANKED: Mapping[str, Mapping[str, Any]] = {MODEL: {}, f"{MODEL}, top 3": {"choice": "top"}}
+TOP, DIRECT = f"{MODEL}, top 3", f"{MODEL}, direct scores"
 
 
 class RetrievalTrainer(OurTrainer, SentenceTransformerTrainer):
@@ -166,8 +164,11 @@ def make_trainer(
 def systems(parts: RetrievalParts) -> list[MakeSystem]:
     """The systems to compare on test, the trained model first."""
     if parts.rankers:
-        return [_ranked(parts, name, changes) for name, changes in RANKED.items()] + [
-            lambda part: Retriever(parts.model, response_sets(parts.indexes, parts.rankers), DIRECT)
+        best = with_settings(parts.rankers, choice="top")
+        return [
+            lambda part: Retriever(parts.model, parts.indexes, MODEL, parts.rankers.get(part.language)),
+            lambda part: Retriever(parts.model, parts.indexes, TOP, best.get(part.language)),
+            lambda part: Retriever(parts.model, response_sets(parts.indexes, parts.rankers), DIRECT),
         ]
     systems: list[MakeSystem] = [lambda part: Retriever(parts.model, parts.indexes, MODEL)]
     if any(index.alpha for index in parts.indexes.values()):
@@ -191,11 +192,6 @@ def own_figures(parts: RetrievalParts, options: RetrievalArguments, data: RunDat
         figures["alpha_unit"] = sweep.unit
         figures["alpha_on_validation"] = {f"{alpha:g}": rouge for alpha, rouge in sweep.rouge.items()}
     return figures
-
-
-def _ranked(parts: RetrievalParts, name: str, changes: Mapping[str, Any]) -> MakeSystem:
-    rankers = with_settings(parts.rankers, **changes)
-    return lambda part: Retriever(parts.model, parts.indexes, name, rankers.get(part.language))
 
 
 def _loss(
