@@ -1,7 +1,7 @@
 """The library's trainer with our batches, and held-out perplexity that all ranks share."""
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -172,19 +172,20 @@ def make_trainer(
     trainer.texts = [text for _, text in rows]
     trainer.sampler.told += [collator.set_epoch for collator in collators]
     trainer.mixture = mixture
-    trainer.held_out = {
-        part.name: held_out(part, options, found, f"--validation_{part.objective.reads}")
-        for part in mixture
-        if (found := part.texts(data).validation)
-    }
+    trainer.held_out = held_out(mixture, options, data, "validation")
     return trainer
 
 
-def held_out(part: Part, options: PretrainingArguments, texts: Mapping[str, Collection[Any]], option: str) -> HeldOut:
-    """Held-out sentences or translations, ready to be measured."""
-    encode = part.objective.encoder(part.parts, options, options.packing and part.objective.packs_held_out)
-    rows = _encoded(part, texts, option, encode)
-    return HeldOut(part.objective, part.parts, part.objective.collator(part.parts, EVALUATION_SEED), rows)
+def held_out(mixture: Sequence[Part], options: PretrainingArguments, data: TextData, split: str) -> dict[str, HeldOut]:
+    """The held-out sentences or translations of a split, ready to be measured, by the objectives that have some."""
+    found = {}
+    for part in mixture:
+        objective, parts, texts = part.objective, part.parts, part.texts(data).by_name()[split]
+        if texts:
+            encode = objective.encoder(parts, options, options.packing and objective.packs_held_out)
+            rows = _encoded(part, texts, f"--{split}_{objective.reads}", encode)
+            found[part.name] = HeldOut(objective, parts, objective.collator(parts, EVALUATION_SEED), rows)
+    return found
 
 
 def _encoded(part: Part, texts: Mapping[str, Any], option: str, encode: Callable[..., Any]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 from datasets import Dataset, concatenate_datasets
@@ -43,11 +42,11 @@ class RetrievalTrainer(OurTrainer, SentenceTransformerTrainer):
     """The library's trainer with our batches, and without its cards, which would hold training texts.
 
     Attributes:
-        rate_factors: `id` of a parameter -> its share of the learning rate; 1 for those that are not listed. Empty: one
+        rate_factors: `id` of a parameter -> its share of the learning rate; 1 for those that are not listed. None: one
             rate, and the library's own groups.
     """
 
-    rate_factors: Mapping[int, float] = MappingProxyType({})
+    rate_factors: Mapping[int, float] | None = None
 
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
         """Leave the card's callback out: our card is rendered from `run.json`."""
