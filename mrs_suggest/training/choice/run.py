@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_callback import ExportableState
 
 from mrs_suggest.common.errors import InputError, diverged
@@ -53,7 +53,7 @@ def choice_loss(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int |
     return total / (len(labels) if num_items_in_batch is None else num_items_in_batch)
 
 
-class ChoiceTrainer(MeasuringTrainer, Trainer):
+class ChoiceTrainer(MeasuringTrainer):
     """The library's trainer with our batches and our evaluation.
 
     Attributes:
@@ -90,7 +90,7 @@ class ChoiceTrainer(MeasuringTrainer, Trainer):
         return {config: coder.encode(part.viewed(self.view)) for config, part in self.validation.items()}
 
 
-class BestOfEachLanguage(Resumable, TrainerCallback, ExportableState):
+class BestOfEachLanguage(Resumable, ExportableState):
     """Keeps the best checkpoint of each language, and ends the run when all have run out of patience (CO-TLV).
 
     What a language keeps is what a run with its validation split alone would keep: training does not depend on

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from accelerate.utils import gather_object
 from torch import Tensor
-from transformers import Trainer, TrainingArguments
+from transformers import TrainingArguments
 
 from mrs_metrics.perplexity import aggregate, score_losses
 from mrs_suggest.common.errors import diverged
@@ -97,7 +97,7 @@ def figures(found: Losses) -> dict[str, float]:
     return {"perplexity": pooled["perplexity"], "loss": pooled["loss"], **own}
 
 
-class PretrainingTrainer(MeasuringTrainer, Trainer):
+class PretrainingTrainer(MeasuringTrainer):
     """The library's trainer with our batches, loss and evaluation."""
 
     mixture: Sequence[Part]

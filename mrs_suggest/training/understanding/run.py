@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 from torch import nn
-from transformers import Trainer, TrainingArguments
+from transformers import TrainingArguments
 
 from mrs_datasets.readers.xglue_files import predictions_path
 from mrs_suggest.common.errors import InputError, diverged
@@ -48,7 +48,7 @@ def collator_of(parts: UnderstandingParts, task: str) -> RowCollator:
     return RowCollator(parts.tokenizer, task if parts.shared else None)
 
 
-class UnderstandingTrainer(MeasuringTrainer, Trainer):
+class UnderstandingTrainer(MeasuringTrainer):
     """The library's trainer with our batches and our evaluation.
 
     Attributes:
