@@ -91,36 +91,9 @@ def choices_of(rows: Iterable[tuple[Any, ...]], version: str, languages: Iterabl
     return Choices(table, np.array([chosen for _, chosen, _ in found], np.int64), [one for *_, one in found])
 
 
-def log_likelihood(choices: Choices, theta: Array, places: Array) -> Array:
-    """(n,) natural log-probabilities of the chosen suggestions; theta (p,) at least 0, places (k,) of any size."""
-    return _value_and_slopes(choices, theta, places)[0]
-
-
-def fit(choices: Choices, scale_only: bool = False) -> tuple[Array, Array]:
-    """Fit theta (p,) and the terms of the places (k,), the first of which is 0.
-
-    Args:
-        scale_only: one theta for all parts, as if the old weights were right.
-    """
-    parts, width = choices.parts.shape[2], choices.parts.shape[1]
-
-    def loss(values: Array) -> tuple[float, Array]:
-        theta, places = values[:parts], np.append(0.0, values[parts:])
-        told, by_theta, by_place = _value_and_slopes(choices, theta, places)
-        off = theta - theta.mean()
-        slopes = -by_theta + 2 * _STRENGTH * off
-        if scale_only:
-            slopes = np.full(parts, slopes.mean())
-        return float(-told.sum() + _STRENGTH * (off**2).sum()), np.concatenate([slopes, -by_place[1:]])
-
-    start = np.concatenate([np.ones(parts), np.zeros(width - 1)])
-    bounds = [(0.0, None)] * parts + [(None, None)] * (width - 1)
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
-    return found[:parts], np.append(0.0, found[parts:])
-
-
-def _value_and_slopes(choices: Choices, theta: Array, places: Array) -> tuple[Array, Array, Array]:
-    """(n,) log-probabilities of the chosen, and the slopes of their sum by theta (p,) and places (k,)."""
+def log_likelihood(choices: Choices, theta: Array, places: Array) -> tuple[Array, Array, Array]:
+    """(n,) natural log-probabilities of the chosen suggestions, and the slopes of their sum by theta (p,), which is at
+    least 0, and by places (k,), of any size."""
     shown = ~np.isnan(choices.parts[..., 0])
     parts = np.where(shown[..., None], choices.parts, 0.0)
     scores = np.where(shown, parts @ theta + places, -np.inf)
@@ -134,13 +107,36 @@ def _value_and_slopes(choices: Choices, theta: Array, places: Array) -> tuple[Ar
     return told, np.einsum("nk,nkp->p", off, parts), off.sum(0)
 
 
+def fit(choices: Choices, scale_only: bool = False) -> tuple[Array, Array]:
+    """Fit theta (p,) and the terms of the places (k,), the first of which is 0.
+
+    Args:
+        scale_only: one theta for all parts, as if the old weights were right.
+    """
+    parts, width = choices.parts.shape[2], choices.parts.shape[1]
+
+    def loss(values: Array) -> tuple[float, Array]:
+        theta, places = values[:parts], np.append(0.0, values[parts:])
+        told, by_theta, by_place = log_likelihood(choices, theta, places)
+        off = theta - theta.mean()
+        slopes = -by_theta + 2 * _STRENGTH * off
+        if scale_only:
+            slopes = np.full(parts, slopes.mean())
+        return float(-told.sum() + _STRENGTH * (off**2).sum()), np.concatenate([slopes, -by_place[1:]])
+
+    start = np.concatenate([np.ones(parts), np.zeros(width - 1)])
+    bounds = [(0.0, None)] * parts + [(None, None)] * (width - 1)
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    return found[:parts], np.append(0.0, found[parts:])
+
+
 def gain(choices: Choices) -> tuple[float, Interval]:
     """By how much the new weights raise the log-probability of a choice of a session that they were not fitted on: the
     mean per choice, with a 95 % interval by session. The old weights get a scale and terms of places, too."""
 
     def better(rest: Places, held: Places) -> Array:
         fits = (fit(choices.some(rest), scale_only) for scale_only in (False, True))
-        new, old = (log_likelihood(choices.some(held), *fitted) for fitted in fits)
+        new, old = (log_likelihood(choices.some(held), *fitted)[0] for fitted in fits)
         return new - old
 
     return _held_out(choices.sessions, better)

@@ -160,6 +160,7 @@ def test_the_record_is_json_without_secrets_and_folders_of_this_machine(tmp_path
     found = recorded(Options(places, "/home/me/data"))["arguments"]
     assert found["text"] == ["ht=.../ht.txt", "en=org/en:a:b", ".../x", "de=https://***@h/de.txt?***"]
     assert found["data"] == ".../data"
+    assert recorded(Options([], "build/data"))["arguments"]["data"] == "build/data", "relative: as it was typed"
 
 
 # --- what of a run is published

@@ -152,19 +152,19 @@ def test_a_copy_with_another_probability_keeps_its_weights(tmp_path: Path) -> No
 
 
 def test_slopes_are_those_of_the_likelihood() -> None:
-    from mrs_suggest.training.retrieval.click_tuning import _value_and_slopes
-
     rows = people(50, OLD, WANTED, 4)
     rows[3] = (*rows[3][:10], json.dumps(json.loads(rows[3][10])[:2]), None)  # an answer of two suggestions
     choices = choices_of([row for row in rows if row[7] != 3], "v1", ["en"], NAMES)
     theta, places = np.array([0.7, 1.3]), np.array([0.0, 0.2, -0.1])
-    _, by_theta, by_place = _value_and_slopes(choices, theta, places)
+    _, by_theta, by_place = log_likelihood(choices, theta, places)
+
+    def rise(theta_step: Any, place_step: Any) -> float:
+        up = log_likelihood(choices, theta + theta_step, places + place_step)[0].sum()
+        return float(up - log_likelihood(choices, theta - theta_step, places - place_step)[0].sum()) / 2e-6
+
     for slopes, number, step in [(by_theta, 0, (1e-6, 0)), (by_theta, 1, (0, 1e-6))]:
-        up = log_likelihood(choices, theta + step, places).sum() - log_likelihood(choices, theta - step, places).sum()
-        assert slopes[number] == pytest.approx(up / 2e-6, rel=1e-4)
-    move = np.array([0, 0, 1e-6])
-    up = log_likelihood(choices, theta, places + move).sum() - log_likelihood(choices, theta, places - move).sum()
-    assert by_place[2] == pytest.approx(up / 2e-6, rel=1e-4)
+        assert slopes[number] == pytest.approx(rise(np.array(step), 0.0), rel=1e-4)
+    assert by_place[2] == pytest.approx(rise(0.0, np.array([0, 0, 1e-6])), rel=1e-4)
 
 
 def test_a_tuned_copy_answers_with_other_weights_and_says_so(tmp_path: Path) -> None:
