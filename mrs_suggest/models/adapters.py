@@ -12,7 +12,6 @@ import copy
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -80,34 +79,7 @@ FAMILIES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Lora:
-    """How adapters are made.
-
-    Attributes:
-        rank: of the update of a weight matrix.
-        alpha: the update is scaled by alpha / rank.
-        dropout: on the adapters' input, while training.
-
-    Example:
-        >>> Lora(rank=8).alpha
-        32
-    """
-
-    rank: int = 16
-    alpha: float = 32
-    dropout: float = 0.05
-
-    def __post_init__(self) -> None:
-        if self.rank < 1:
-            raise InputError(f"--lora_rank: expected 1 or more, found {self.rank}.")
-        if not self.alpha > 0:
-            raise InputError(f"--lora_alpha: expected more than 0, found {self.alpha}.")
-        if not 0 <= self.dropout < 1:
-            raise InputError(f"--lora_dropout: expected 0 or more and less than 1, found {self.dropout}.")
-
-
-def add_lora(model: nn.Module, settings: Lora, seed: int = 0) -> None:
+def add_lora(model: nn.Module, rank: int = 16, alpha: float = 32.0, dropout: float = 0.05, *, seed: int = 0) -> None:
     """Put fresh adapters into every encoder, in place; outputs do not change until training.
 
     They adapt the layers that peft chooses for the architecture (BERT's query and value), else all linear layers of
@@ -115,6 +87,11 @@ def add_lora(model: nn.Module, settings: Lora, seed: int = 0) -> None:
 
     A model whose attribute `trained_in_full` names modules, such as a fresh head, trains these too; they are kept with
     the adapters.
+
+    Args:
+        rank: of the update of a weight matrix.
+        alpha: the update is scaled by alpha / rank.
+        dropout: on the adapters' input, while training.
 
     Raises:
         InputError: the encoders are static, or peft cannot adapt them.
@@ -126,13 +103,8 @@ def add_lora(model: nn.Module, settings: Lora, seed: int = 0) -> None:
     peft = _peft()
     with drawn(seed):
         for part in parts.values():
-            _inject(
-                part,
-                peft.LoraConfig(
-                    r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout,
-                    target_modules=_targets(part),
-                ),
-            )  # fmt: skip
+            config = peft.LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules=_targets(part))
+            _inject(part, config)
     model.requires_grad_(False)
     for parameter in _lora_parameters(model).values():
         parameter.requires_grad_(True)

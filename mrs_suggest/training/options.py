@@ -210,6 +210,10 @@ def _require_sound_lora(options: LoraArguments) -> None:
             f"--peft lora adapts a trained model, and `{options.model_name_or_path}` is untrained; pass "
             "--model_name_or_path."
         )
+    if not options.lora_alpha > 0:  # refuses NaN too
+        raise InputError(f"--lora_alpha: expected more than 0, found {options.lora_alpha}.")
+    if not 0 <= options.lora_dropout < 1:
+        raise InputError(f"--lora_dropout: expected 0 or more and less than 1, found {options.lora_dropout}.")
 
 
 def trains_lora(options: RunArguments) -> bool:

@@ -44,11 +44,11 @@ class RunFolder:
         own = {name for name in there if name in (RECORD, IDENTITY, "eval") or name.startswith("checkpoint-")}
         if folder.exists() and (not folder.is_dir() or (there and not own)):
             raise InputError(f"--output_dir {folder}: is not empty and does not hold a run; choose another.")
-        if self._overwrite and not resume:
+        if overwrite or resume:
             return
-        if (folder / RECORD).exists() and not resume:
+        if (folder / RECORD).exists():
             raise InputError(f"--output_dir {folder}: holds a finished run; choose another folder or pass --overwrite.")
-        if not resume and any(folder.glob("checkpoint-*")):
+        if any(folder.glob("checkpoint-*")):
             raise InputError(
                 f"--output_dir {folder}: holds checkpoints of an interrupted run; pass "
                 "--resume_from_checkpoint last to continue it, or --overwrite to start again."
@@ -74,17 +74,14 @@ class RunFolder:
                 "the same, or start again with --overwrite true."
             )
 
-    def begin(self, identity: Record, model_files: Sequence[str] = ()) -> None:
+    def begin(self, identity: Record) -> None:
         """Make the folder ready for the run, now that its input is known to be good.
 
         Nothing may stay that could be mistaken for the new run's: an old index holds vectors of the old model.
-
-        Args:
-            model_files: patterns of the new model's files, if they differ from those of `MODEL`.
         """
         stale = [] if self._resume else [RECORD]  # a resumed run's record stays until the model is replaced
         if self._overwrite and not self._resume:
-            stale += [name.partition("/")[0] for name in (*OF_RUN, *model_files)]
+            stale += [name.partition("/")[0] for name in OF_RUN]
         stale += [name.partition("/")[0] for name in EXPORTS]  # of the weights that training replaces
         found = {path for pattern in stale for path in self.folder.glob(pattern)}  # two patterns may match one path
         for path in found:

@@ -14,11 +14,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from transformers import PreTrainedModel, Trainer, TrainerCallback, TrainerState, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.utils.logging import disable_progress_bar
@@ -29,7 +28,7 @@ from mrs_suggest.common.hub.publishing import Change, publish
 from mrs_suggest.common.io.files import atomic_write, umask
 from mrs_suggest.common.launcher import LAUNCHER, end_with_launcher
 from mrs_suggest.common.text.text import finite_json, visible
-from mrs_suggest.models.adapters import Lora, add_lora, has_lora, lora_state, merge_lora, read_lora_state, save_adapter
+from mrs_suggest.models.adapters import add_lora, has_lora, lora_state, merge_lora, read_lora_state, save_adapter
 from mrs_suggest.models.saved.families import Family, write_record
 from mrs_suggest.models.saved.record import ADAPTER_FOLDER, CURVE_POINTS, CURVES, RECORD, Record
 from mrs_suggest.training.estimate import estimate
@@ -59,8 +58,6 @@ SCHEDULE = (
     "adam_beta1", "adam_beta2", "adam_epsilon", "max_grad_norm",
 )  # fmt: skip
 Loaded = TypeVar("Loaded")
-
-
 Built = TypeVar("Built", bound=Any)  # a model, as its `model`, and whatever belongs to it, such as a tokenizer
 
 
@@ -92,7 +89,6 @@ class Run:
         self._family, self.options, self._training = family, options, training
         self._advice = advice or (lambda trains: lower_batch_size(training, trains))
         self._open, self._started = ExitStack(), time.time()
-        self._trackers: Trackers | None = None
         self._repo_id = _repository(options, training) if training.push_to_hub and not options.estimate else None
         if options.estimate:
             if not has_steps(training):
@@ -114,11 +110,7 @@ class Run:
             require_integrations(trackers)  # imports them, which read where to write
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._trackers:
-            self._trackers.close()
+    def __exit__(self, *error: object) -> None:
         self._open.close()
 
     def load(self, read: Callable[[], Loaded]) -> Loaded:
@@ -155,7 +147,8 @@ class Run:
         with explain_out_of_memory(lambda: "while the model was loaded; choose a smaller one"):
             parts = make()
             if isinstance(options, LoraArguments) and trains_lora(options):
-                add_lora(parts.model, Lora(options.lora_rank, options.lora_alpha, options.lora_dropout), training.seed)
+                settings = options.lora_rank, options.lora_alpha, options.lora_dropout
+                add_lora(parts.model, *settings, seed=training.seed)
             parts.model.to(training.device)
         return parts
 
@@ -165,14 +158,13 @@ class Run:
         model: nn.Module,
         *,
         stopping: TrainerCallback | None = None,
-        weights: Callable[[], Mapping[str, Tensor]] | None = None,
-        stored: Callable[[Path], Mapping[str, Tensor]] | None = None,
+        load: Callable[[Path], nn.Module] | None = None,
     ) -> bool:
         """Train or resume, and keep the best checkpoint's weights; with `--estimate`, only print what that takes.
 
         Args:
             stopping: ends the run before its last step; None: `--patience`.
-            weights, stored: the model's weights, and those of a checkpoint; None: of a model of transformers.
+            load: reads the model of a checkpoint; None: as a model of transformers.
 
         Returns:
             Whether the run continues in this process, which evaluates on test and writes.
@@ -185,30 +177,27 @@ class Run:
             with explain_out_of_memory(lambda: f"in the trial; {self._advice(True)}"), loss_bar(trainer):
                 estimate(trainer, model, self._facts, time.time() - self._started, tests=not options.skip_test)
             return False
-        weights = weights or model.state_dict
         if stopping is None and options.patience:
             stopping = Patience(options.patience)
         if stopping and training.eval_strategy != "no":
             trainer.add_callback(stopping)
         if trial := trial_of_sweep():
             trainer.add_callback(trial)
-        if training.report_to:
-            self._trackers = Trackers(trainer, plain_arguments([options]))
+        self._trackers = Trackers(trainer, plain_arguments([options]))
+        self._open.callback(self._trackers.close)
         with training.main_process_first(local=False):
-            self._run_folder.begin(self._identity, self._family.files)
-            if self._trackers:
-                self._trackers.make_folder(self.folder)
+            self._run_folder.begin(self._identity)
+            self._trackers.make_folder(self.folder)
         with explain_out_of_memory(lambda: self._memory_advice(trainer)), loss_bar(trainer):
             if not has_steps(training):
-                if self._trackers:
-                    self._trackers.open_without_training()
+                self._trackers.open_without_training()
             elif self._checkpoint is None or not _finished(trainer, self._checkpoint):
                 trainer.train(resume_from_checkpoint=self._checkpoint)
         # Without the wrapper of mixed precision: the model is tested as it is loaded later.
         trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False)
         if training.load_best_model_at_end:
-            _require_best(trainer, model, weights, stored)
-        require_finite_weights(weights())
+            _require_best(trainer, model, load)
+        require_finite_weights(model.state_dict())
         self._state: TrainerState = trainer.state
         return trainer.is_world_process_zero()
 
@@ -278,8 +267,7 @@ class Run:
         for path in folder.rglob("*.safetensors"):  # written readable by their owner alone
             path.chmod(0o666 & ~umask())
         write_record(folder, record, self._family)
-        if self._trackers:
-            self._trackers.add_figures(record)
+        self._trackers.add_figures(record)
         if show:
             show(record)
         print(f"wrote {visible(folder)}: {', '.join(filter(None, ['model, run.json, curves.png', named]))}")
@@ -351,12 +339,7 @@ def _finished(trainer: Trainer, checkpoint: str) -> bool:
     return True
 
 
-def _require_best(
-    trainer: Trainer,
-    model: nn.Module,
-    weights: Callable[[], Mapping[str, Tensor]],
-    stored: Callable[[Path], Mapping[str, Tensor]] | None,
-) -> None:
+def _require_best(trainer: Trainer, model: nn.Module, load: Callable[[Path], nn.Module] | None) -> None:
     """Make sure that the weights are those of the best checkpoint, which the library only warns about."""
     best = trainer.state.best_model_checkpoint
     if not best:
@@ -364,9 +347,6 @@ def _require_best(
             print("note: no evaluation chose a checkpoint; the last weights are kept.", file=sys.stderr)
     elif has_lora(model):
         require_best_weights(lora_state(model), read_lora_state(Path(best)), best)
-    elif stored:
-        require_best_weights(weights(), stored(Path(best)), best)
     else:
-        assert isinstance(model, PreTrainedModel)
-        found = type(model).from_pretrained(best, use_safetensors=True)
-        require_best_weights(weights(), found.state_dict(), best)
+        found = load(Path(best)) if load else cast("PreTrainedModel", model).from_pretrained(best, use_safetensors=True)
+        require_best_weights(model.state_dict(), found.state_dict(), best)

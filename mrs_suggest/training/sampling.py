@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Sampler
@@ -12,7 +12,6 @@ from transformers import TrainingArguments
 
 from mrs_suggest.common.errors import InputError
 
-Key = TypeVar("Key")
 BATCHES = ("language", "mixed")  # one language per batch, as in the official code, or all languages in each
 RUN = 6  # steps of similar message lengths that are sorted by reply length: about the square root of a window
 WINDOW = 50  # batches that are sorted together: enough for near-equal lengths, few enough for random batches
@@ -280,7 +279,7 @@ class PairLoader(DataLoader[Any]):
         self.batch_sampler.set_epoch(epoch)
 
 
-class KeyedRows(Dataset[tuple[Key, Any]], Generic[Key]):
+class KeyedRows(Dataset[tuple[Any, Any]]):
     """Rows as (key, row).
 
     Args:
@@ -288,7 +287,7 @@ class KeyedRows(Dataset[tuple[Key, Any]], Generic[Key]):
         size: number of rows; None: the sum of their lengths; pass it if their lengths only bound the row numbers.
     """
 
-    def __init__(self, sources: Sequence[tuple[Key, Any]], size: int | None = None) -> None:
+    def __init__(self, sources: Sequence[tuple[Any, Any]], size: int | None = None) -> None:
         self._keys = [key for key, _ in sources]
         self._rows: ConcatDataset[Any] = ConcatDataset([rows for _, rows in sources])
         self._size = len(self._rows) if size is None else size
@@ -296,7 +295,7 @@ class KeyedRows(Dataset[tuple[Key, Any]], Generic[Key]):
     def __len__(self) -> int:
         return self._size
 
-    def __getitem__(self, number: int) -> tuple[Key, Any]:
+    def __getitem__(self, number: int) -> tuple[Any, Any]:
         return self._keys[bisect_right(self._rows.cumulative_sizes, number)], self._rows[number]
 
 

@@ -26,16 +26,12 @@ from mrs_suggest.models.saved.record import Record
 if TYPE_CHECKING:
     from transformers import Trainer
 
-    Base = TrainerCallback
-else:
-    Base = object
-
 # Of a record's metrics: what is not a figure of a system of this run.
 NOT_TOLD = ("differences", "paper", "pools", "signatures")
 OFFLINE = "offline"
 
 
-class Tracked(Base):
+class Tracked(TrainerCallback):
     """Mixin, placed before the library's callback: the run stays open until its test figures are known.
 
     `add_options` adds the run's own options to the library's, under `options/NAME`, `add_figures` the figures of the

@@ -5,14 +5,15 @@ import errno
 import math
 import re
 import sys
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
-from accelerate.utils import gather_object
-from torch import Tensor
+from accelerate.utils import broadcast_object_list, gather_object
+from torch import Tensor, nn
 from torch.utils.data import DataLoader
 from tqdm import tqdm
 from transformers import EarlyStoppingCallback, ProgressCallback, Trainer, TrainerCallback, TrainerState
@@ -22,13 +23,6 @@ from mrs_suggest.common.errors import InputError, diverged
 from mrs_suggest.models.adapters import has_lora, load_lora_state, read_lora_state, write_lora_state
 from mrs_suggest.training.sampling import PairLoader, StepSampler
 
-if TYPE_CHECKING:
-    from torch import nn
-    from transformers import Trainer as Base
-    from transformers import TrainerCallback as CallbackBase
-else:
-    Base = CallbackBase = object
-
 SECONDS_BETWEEN_LINES = 20  # of the progress bar, in a log file
 # Parts of the libraries' RuntimeErrors for want of memory: CPU, MPS and XPU, cuBLAS, a mapped file.
 SIGNS = ("can't allocate memory", "cannot allocate memory", "not enough memory", "out of memory", "alloc_failed")
@@ -37,8 +31,8 @@ Row = TypeVar("Row")
 Answer = TypeVar("Answer")
 
 
-class OurTrainer(Base):
-    """The base of every trainer here, placed before the library's.
+class OurTrainer(Trainer):
+    """The base of every trainer here, placed before another one of the libraries'.
 
     - Training batches come from `sampler`.
     - A run stops at the first loss or gradient that is not finite, before the weights are updated with it. The losses
@@ -104,7 +98,7 @@ class OurTrainer(Base):
     # --- checkpoints of adapters
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
-        model = cast("nn.Module", self.model)
+        model = cast(nn.Module, self.model)
         if not has_lora(model):
             super()._save(output_dir, state_dict)
             return
@@ -113,13 +107,13 @@ class OurTrainer(Base):
         write_lora_state(model, folder)
 
     def _load_from_checkpoint(self, *args: Any, **kwargs: Any) -> None:
-        if has_lora(model := cast("nn.Module", self.model)):
+        if has_lora(model := cast(nn.Module, self.model)):
             load_lora_state(model, read_lora_state(Path(args[0])))
         else:
             super()._load_from_checkpoint(*args, **kwargs)
 
     def _load_best_model(self) -> None:
-        if has_lora(model := cast("nn.Module", self.model)):
+        if has_lora(model := cast(nn.Module, self.model)):
             load_lora_state(model, read_lora_state(Path(str(self.state.best_model_checkpoint))))
         else:
             super()._load_best_model()
@@ -158,6 +152,25 @@ class OurTrainer(Base):
         return metrics
 
 
+class MeasuringTrainer(OurTrainer):
+    """The base of trainers whose validation is their own instead of the library's loop."""
+
+    @abstractmethod
+    def figures(self) -> dict[str, float]:
+        """The figures on validation, of all ranks' shares; the first rank's count. The model is in evaluation mode."""
+
+    def measured(self) -> dict[str, float]:
+        """The figures on validation, on every rank."""
+        cast(nn.Module, self.model).eval()
+        return broadcast_object_list([self.figures()])[0]
+
+    def evaluate(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> dict[str, float]:
+        """Evaluate each example once: each rank takes its share, however uneven, and the results are gathered."""
+        metrics = self.log_figures(self.measured(), metric_key_prefix)
+        cast(nn.Module, self.model).train()
+        return metrics
+
+
 class _BeforeEachUpdate(TrainerCallback):
     def __init__(self, trainer: OurTrainer) -> None:
         self._trainer = trainer
@@ -176,7 +189,7 @@ def require_finite_weights(weights: Mapping[str, Tensor]) -> None:
 # --- callbacks
 
 
-class Resumable(CallbackBase):
+class Resumable(TrainerCallback):
     """Mixin, placed before a callback that is an `ExportableState`: its attributes are those of the checkpoint.
 
     The library does so only where it may build the callback anew.

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.text.text import normalise_reply
-from mrs_suggest.models.adapters import Lora, add_lora, load_lora_state, read_lora_state
+from mrs_suggest.models.adapters import add_lora, load_lora_state, read_lora_state
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import Generator
 from tests.cases import cases
@@ -329,7 +329,7 @@ def test_adapters_of_a_generator(
     check_suggestions(main, capsys, whole, [row[0] for row in rows], [row[2:] for row in rows])
 
     other = Generator.build(str(base), ["en"], 12, 9, Decoding(max_tokens=6)).model
-    add_lora(other, Lora(rank=3, alpha=8, dropout=0.1), seed=3)
+    add_lora(other, rank=3, alpha=8, dropout=0.1, seed=3)
     with pytest.raises(InputError, match="pass the LoRA options that they were trained with"):
         load_lora_state(other, read_lora_state(whole / "checkpoint-2"))
 

@@ -15,7 +15,7 @@ STEPS = 4
 TRAINER = """
 import sys
 from datasets import Dataset
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trainer, TrainingArguments
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, TrainingArguments
 from mrs_suggest.common.arguments import make_dataclass_parser, parse_with_config
 from mrs_suggest.common.errors import run_with_sentence
 from mrs_suggest.models.saved.families import Family
@@ -28,9 +28,6 @@ class Classifier:
     def __init__(self, name):
         self.model = AutoModelForSequenceClassification.from_pretrained(name)
 
-class ClassificationTrainer(OurTrainer, Trainer):
-    pass
-
 def run(options, training):
     options = sound(options, training, ("loss",))
     with Run(Family("classification"), options, training, steps=4, lower_is_better=("loss",)) as run:
@@ -40,8 +37,7 @@ def run(options, training):
         data = {"id": "made", "title": "Sentences", "content_hash": "0", "rows": {"en": {"train": 48}}}
         run.begin({"data": data}, ())
         parts = run.build(lambda: Classifier(options.model_name_or_path))
-        trainer = ClassificationTrainer(parts.model, training, train_dataset=rows, eval_dataset=rows,
-                                        processing_class=tokenizer)
+        trainer = OurTrainer(parts.model, training, train_dataset=rows, eval_dataset=rows, processing_class=tokenizer)
         trainer.sampler = PairSampler([48], training.per_device_train_batch_size, world_size=training.world_size,
                                       rank=training.process_index, seed=training.seed)
         if not run.train(trainer, parts.model):

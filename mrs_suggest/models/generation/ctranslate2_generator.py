@@ -36,7 +36,7 @@ from mrs_suggest.models.exports import (
 from mrs_suggest.models.generation.decoding.hypotheses import Hypothesis, by_score
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.plain_tokenizer import saved_tokenizer
-from mrs_suggest.models.generation.reply_writer import GeneratorSettings, ReplyWriter, read_generator_settings
+from mrs_suggest.models.generation.reply_writer import ReplyWriter, read_generator_settings
 from mrs_suggest.models.generation.text_coder import TextCoder
 
 if TYPE_CHECKING:
@@ -85,7 +85,10 @@ class ExportedGenerator(ReplyWriter):
             translator = Translator(str(place / CTRANSLATE2), device="cpu", intra_threads=threads)
         except (RuntimeError, ValueError) as error:
             raise damaged(place / CTRANSLATE2 / WEIGHTS, folder) from error
-        return cls(translator, _saved_coder(folder, facts), facts.languages, facts.decoding, end, pad)
+        with loading("the configuration", folder, "", again(folder)):
+            config = SimpleNamespace(**json.loads((folder / "config.json").read_text(encoding="utf-8")))
+        coder = facts.coder(saved_tokenizer(folder), config)
+        return cls(translator, coder, facts.languages, facts.decoding, end, pad)
 
     def log_probs(
         self, messages: Sequence[str], replies: Sequence[str], language: str
@@ -164,12 +167,6 @@ class ExportedGenerator(ReplyWriter):
             max_input_length=0,
         )
         return [float(sum(result.log_probs[len(prompt) - 1 :])) for result in results]
-
-
-def _saved_coder(folder: Path, facts: GeneratorSettings) -> TextCoder:
-    with loading("the configuration", folder, "", again(folder)):
-        config = SimpleNamespace(**json.loads((folder / "config.json").read_text(encoding="utf-8")))
-    return facts.coder(saved_tokenizer(folder), config)
 
 
 def as_json(decoding: Decoding) -> dict[str, Any]:

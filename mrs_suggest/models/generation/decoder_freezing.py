@@ -19,20 +19,21 @@ LAYERS = ("layers", "block", "blocks")  # of a decoder: BART and its like, T5, t
 TABLES = ("embed_tokens", "tokens", "embed_positions", "position_embeddings", "positions")  # of vectors, by name
 
 
-def freeze_embeddings(model: PreTrainedModel) -> int:
-    """Freeze the tokens' vectors, on both sides and in the output, and tables of positions; how many parameters.
+def freeze_embeddings(model: PreTrainedModel) -> None:
+    """Freeze the tokens' vectors, on both sides and in the output, and tables of positions.
 
     The output's matrix is mostly the same one (tied); where it is the model's own, as in mT5, it stays as well.
     """
     parts: list[Any] = [model.get_input_embeddings(), model.get_output_embeddings()]
     parts += [part for name, part in model.named_modules() if name.rpartition(".")[2] in TABLES]
-    return _freeze([part for part in parts if part is not None])
+    for part in filter(None, parts):
+        part.requires_grad_(False)
 
 
-def freeze_decoder_layers(model: PreTrainedModel, lowest: int) -> int:
-    """Freeze the lowest layers of the decoder; return how many parameters are frozen."""
+def freeze_decoder_layers(model: PreTrainedModel, lowest: int) -> None:
+    """Freeze the lowest layers of the decoder."""
     if not lowest:
-        return 0
+        return
     decoder: Any = model.get_decoder()
     layers = next((found for name in LAYERS if isinstance(found := getattr(decoder, name, None), nn.ModuleList)), None)
     if layers is None:
@@ -44,11 +45,4 @@ def freeze_decoder_layers(model: PreTrainedModel, lowest: int) -> int:
         raise InputError(
             f"--freeze_decoder_layers {lowest}: expected at most {len(layers)}, the decoder's number of layers."
         )
-    return _freeze(list(layers[:lowest]))
-
-
-def _freeze(modules: list[nn.Module]) -> int:
-    parameters = {id(one): one for module in modules for one in module.parameters()}
-    for parameter in parameters.values():
-        parameter.requires_grad_(False)
-    return sum(parameter.numel() for parameter in parameters.values())
+    layers[:lowest].requires_grad_(False)

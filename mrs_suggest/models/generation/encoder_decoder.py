@@ -20,7 +20,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.checkpoint_loading import OPTION, drawn, from_pretrained
 from mrs_suggest.models.generation.language_tokens import ENCODER_TYPES, ROWS
 from mrs_suggest.models.generation.tiny_generator import TIED
-from mrs_suggest.models.retrieval.pruned_vocabulary import prune_encoder
+from mrs_suggest.models.retrieval.pruned_vocabulary import cut_vocabulary, kept_pieces
 from mrs_suggest.models.retrieval.tiny import write_checkpoint
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def build_from_encoder(
         )
     tokenizer = from_pretrained("AutoTokenizer", name, revision)
     if pieces is not None:
-        prune_encoder(encoder, tokenizer, texts, pieces)
+        cut_vocabulary(encoder, tokenizer, kept_pieces(tokenizer, texts, (), pieces))
     _add_language_tokens(tokenizer, languages, name)
     with drawn(seed):
         model = target.make(encoder, tokenizer, layers)

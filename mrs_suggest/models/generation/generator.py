@@ -109,7 +109,13 @@ class Generator(ReplyWriter):
         """Read the files of `save`; InputError if one is missing or damaged."""
         facts = read_generator_settings(folder)
         kind = SEQ2SEQ if facts.prompt is None else CAUSAL_LM
-        model, tokenizer = _load_adapted(folder) if has_adapter(folder) else load_seq2seq(str(folder), None, True, kind)
+        if has_adapter(folder):  # merged into its base
+            from mrs_suggest.models.generation.architectures.xprophetnet import load_tokenizer
+
+            model = corrected(cast("PreTrainedModel", load_adapter(folder)))
+            tokenizer = load_tokenizer(model.config, *base_of(folder))
+        else:
+            model, tokenizer = load_seq2seq(str(folder), None, True, kind)
         coder = facts.coder(tokenizer, model.config)
         return cls(model.eval(), coder, facts.languages, facts.decoding, facts.sampling, facts.replies)
 
@@ -257,14 +263,6 @@ def _negative_log_likelihoods(logits: Tensor, labels: Tensor) -> np.ndarray:
     """(n,) nats of each row: logits (n, length, vocabulary), labels (n, length), -100 where ignored."""
     each = functional.cross_entropy(logits.transpose(1, 2), labels, ignore_index=IGNORED, reduction="none")
     return np.asarray(each.sum(1).double().cpu().numpy())
-
-
-def _load_adapted(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """The base of an adapter with the adapter merged into it."""
-    from mrs_suggest.models.generation.architectures.xprophetnet import load_tokenizer
-
-    model = corrected(cast("PreTrainedModel", load_adapter(folder)))
-    return model, load_tokenizer(model.config, *base_of(folder))
 
 
 def load_seq2seq(

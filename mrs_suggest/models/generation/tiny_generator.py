@@ -7,15 +7,16 @@ All builders write a transformers checkpoint (config, random weights, tokenizer)
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from mrs_suggest.models.retrieval.tiny import VOCABULARY, train_tokenizer, write_untrained
 
 if TYPE_CHECKING:
     from torch import nn
-    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedTokenizerFast
+
+    Model = TypeVar("Model", bound=nn.Module)
 
 # Chosen on the validation split of the embedded sample for a run of minutes on two CPU cores.
 WIDTH, LAYERS, HEADS = 128, 1, 4
@@ -47,8 +48,9 @@ def build_tiny_generator(
     config = unicoder_config(len(tokenizer), WIDTH, layers, HEADS, 4 * WIDTH, POSITIONS, DROPOUT)
     config.pad_token_id, config.eos_token_id = tokenizer.pad_token_id, tokenizer.eos_token_id
     config.bos_token_id = config.forced_eos_token_id = config.decoder_start_token_id = None
-    make = partial(_initialized, BartForConditionalGeneration, config, "model.shared")
-    return write_untrained(make, tokenizer, folder, seed, TIED)
+    return write_untrained(
+        lambda: initialize(BartForConditionalGeneration(config), "model.shared"), tokenizer, folder, seed, TIED
+    )
 
 
 def build_convolutional(
@@ -81,8 +83,9 @@ def build_tiny_causal(
         num_attention_heads=HEADS, max_position_embeddings=4 * POSITIONS, tie_word_embeddings=True, bos_token_id=None,
         pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id,
     )  # fmt: skip
-    make = partial(_initialized, LlamaForCausalLM, config, "model.embed_tokens")
-    return write_untrained(make, tokenizer, folder, seed, ("lm_head.",))
+    return write_untrained(
+        lambda: initialize(LlamaForCausalLM(config), "model.embed_tokens"), tokenizer, folder, seed, ("lm_head.",)
+    )
 
 
 def tiny_tokenizer(texts: Iterable[str], languages: Sequence[str], vocabulary: int) -> PreTrainedTokenizerFast:
@@ -95,14 +98,8 @@ def tiny_tokenizer(texts: Iterable[str], languages: Sequence[str], vocabulary: i
     return tokenizer
 
 
-def _initialized(kind: type[PreTrainedModel], config: PretrainedConfig, embeddings: str) -> PreTrainedModel:
-    model = kind(config)
-    initialize(model, embeddings)
-    return model
-
-
-def initialize(model: nn.Module, embeddings: str) -> None:
-    """Draw the weights as fairseq does, in place: Xavier, and by the width for those whose name begins `embeddings`."""
+def initialize(model: Model, embeddings: str) -> Model:
+    """The model with weights drawn as by fairseq: Xavier, and by the width for those whose name begins `embeddings`."""
     from torch import nn
 
     for name, parameter in model.named_parameters():
@@ -110,3 +107,4 @@ def initialize(model: nn.Module, embeddings: str) -> None:
             nn.init.normal_(parameter, std=WIDTH**-0.5)
         elif parameter.dim() == 2 and "embed" not in name:
             nn.init.xavier_uniform_(parameter)
+    return model

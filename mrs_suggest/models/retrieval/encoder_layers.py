@@ -26,12 +26,11 @@ def keep_layers(encoder: nn.Module, layers: int) -> None:
     config.num_hidden_layers = layers
 
 
-def freeze(model: SentenceTransformer, embeddings: bool, lowest_layers: int) -> int:
-    """Freeze the embeddings and the lowest layers of every encoder; return how many parameters are frozen.
+def freeze(model: SentenceTransformer, embeddings: bool, lowest_layers: int) -> None:
+    """Freeze the embeddings and the lowest layers of every encoder.
 
     The paper freezes the embeddings and two layers (section 4.3; official train.sh `embedding#transformer_0_1`).
     """
-    frozen: list[nn.Module] = []
     for encoder in encoders(model):
         if isinstance(encoder, StaticEmbedding):
             raise InputError(
@@ -43,12 +42,9 @@ def freeze(model: SentenceTransformer, embeddings: bool, lowest_layers: int) -> 
             raise InputError(
                 f"--freeze_layers {lowest_layers}: expected at most {len(layers)}, the encoder's number of layers."
             )
-        frozen += [cast(nn.Module, encoder.embeddings)] if embeddings else []
-        frozen += list(layers[:lowest_layers])
-    parameters = [parameter for module in frozen for parameter in module.parameters()]
-    for parameter in parameters:
-        parameter.requires_grad_(False)
-    return sum(parameter.numel() for parameter in parameters)
+        if embeddings:
+            cast(nn.Module, encoder.embeddings).requires_grad_(False)
+        layers[:lowest_layers].requires_grad_(False)
 
 
 def rate_factors(model: SentenceTransformer, decay: float) -> dict[int, float]:

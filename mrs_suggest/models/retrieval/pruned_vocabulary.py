@@ -18,11 +18,6 @@ _AT_A_TIME = 1_000
 WORD_START = "▁"  # SentencePiece's space
 
 
-def prune_encoder(encoder: Any, tokenizer: Any, texts: Iterable[str], pieces: int) -> None:
-    """Keep `pieces` pieces of an encoder of `transformers` and its tokenizer; in place, chosen by `kept_pieces`."""
-    cut_vocabulary(encoder, tokenizer, kept_pieces(tokenizer, texts, (), pieces))
-
-
 def kept_pieces(tokenizer: Any, texts: Iterable[str], prompts: Sequence[str], pieces: int) -> list[int]:
     """The ids that stay, ascending: every single character of the texts, and their most frequent pieces.
 

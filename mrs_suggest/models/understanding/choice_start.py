@@ -35,12 +35,12 @@ class ChoiceParts(Parts):
         return ChoiceCollator(self.tokenizer)
 
 
-def load_choice_model(name: str | Path, revision: str | None = None) -> ChoiceParts:
+def load_choice_model(name: str | Path) -> ChoiceParts:
     """A trained multiple-choice model, in evaluation mode."""
-    config = from_pretrained("AutoConfig", name, revision)
+    config = from_pretrained("AutoConfig", name)
     if not _has_head(config):
         raise InputError(f"{name}: not a multiple-choice model ({config.model_type}); train one from it first.")
-    parts = build_choice_model(str(name), revision)
+    parts = build_choice_model(str(name))
     parts.model.eval()
     return parts
 

@@ -63,13 +63,13 @@ def heads_of(config: Any) -> dict[str, Head]:
     return {task: Head(one["kind"], tuple(one["labels"])) for task, one in found.items()}
 
 
-def load_understanding(name: str | Path, revision: str | None = None) -> UnderstandingParts:
+def load_understanding(name: str | Path) -> UnderstandingParts:
     """A trained model, in evaluation mode."""
-    config = from_pretrained("AutoConfig", name, revision)
+    config = from_pretrained("AutoConfig", name)
     heads = heads_of(config)
     if not heads:
         raise InputError(f"{name}: not a model for understanding tasks ({config.model_type}); train one from it first.")
-    parts = build_understanding(str(name), revision, heads=heads, shared=config.model_type == MODEL_TYPE)
+    parts = build_understanding(str(name), heads=heads, shared=config.model_type == MODEL_TYPE)
     parts.model.eval()
     return parts
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_callback import ExportableState
 
 from mrs_suggest.common.errors import InputError, diverged
@@ -35,7 +35,7 @@ from mrs_suggest.training.choice.options import (
 from mrs_suggest.training.choice.setups import TARGET, require_stage, setup_of
 from mrs_suggest.training.run import Run
 from mrs_suggest.training.sampling import sampler_of_run
-from mrs_suggest.training.trainer import OurTrainer, Resumable
+from mrs_suggest.training.trainer import MeasuringTrainer, Resumable
 
 SHAPE = ("head", "pooling", "input", "dropout", "encoder_dropout", "max_tokens")  # of a model
 RESUME_KEYS = (
@@ -53,7 +53,7 @@ def choice_loss(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int |
     return total / (len(labels) if num_items_in_batch is None else num_items_in_batch)
 
 
-class ChoiceTrainer(OurTrainer, Trainer):
+class ChoiceTrainer(MeasuringTrainer):
     """The library's trainer with our batches and our evaluation.
 
     Attributes:
@@ -64,13 +64,11 @@ class ChoiceTrainer(OurTrainer, Trainer):
     view: str
     validation: Mapping[str, Part]
 
-    def evaluate(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> dict[str, float]:
+    def figures(self) -> dict[str, float]:
         """Accuracy of each config (`accuracy_et`), their mean (`accuracy`), and the mean cross-entropy in nats.
 
-        Every question is answered once: each rank takes its share, however uneven, and the scores are gathered. The
-        precision is that of training (`--bf16`); tests have the model's own.
+        The precision is that of training (`--bf16`); tests have the model's own.
         """
-        self.parts.model.eval()
         found: dict[str, float] = {}
         losses: list[float] = []
         batch = self.args.per_device_eval_batch_size
@@ -84,9 +82,7 @@ class ChoiceTrainer(OurTrainer, Trainer):
         if not abs(found["loss"]) < float("inf"):  # NaN fails too
             raise diverged(f"at step {self.state.global_step:,} the loss on validation is {found['loss']:.4g}")
         self.print_figures(found)
-        metrics = self.log_figures(found, metric_key_prefix)
-        self.parts.model.train()
-        return metrics
+        return found
 
     @cached_property
     def _encoded(self) -> dict[str, list[Encoded]]:
@@ -94,7 +90,7 @@ class ChoiceTrainer(OurTrainer, Trainer):
         return {config: coder.encode(part.viewed(self.view)) for config, part in self.validation.items()}
 
 
-class BestOfEachLanguage(Resumable, TrainerCallback, ExportableState):
+class BestOfEachLanguage(Resumable, ExportableState):
     """Keeps the best checkpoint of each language, and ends the run when all have run out of patience (CO-TLV).
 
     What a language keeps is what a run with its validation split alone would keep: training does not depend on

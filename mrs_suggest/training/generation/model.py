@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -19,7 +20,7 @@ from mrs_suggest.models.saved.families import Family
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import CONVOLUTIONAL, TINY
 from mrs_suggest.training.generation.options import STEPS, GenerationArguments, SearchArguments, decoding_of
-from mrs_suggest.training.generation.training import PairTrainer, SmoothedLoss
+from mrs_suggest.training.generation.training import PairTrainer, smoothed_loss
 from mrs_suggest.training.options import trains_lora
 from mrs_suggest.training.reply.data import Compared
 from mrs_suggest.training.run import Run
@@ -112,16 +113,14 @@ def make_pair_trainer(
     kind: type[Trainer], parts: Generator, training: TrainingArguments, rows: TrainingRows, sampler: StepSampler
 ) -> Trainer:
     """The library's trainer with our batches and loss; `kind` has its validation."""
-    smoothing, training.label_smoothing_factor = training.label_smoothing_factor, 0.0
     trainer = kind(
         model=parts.model,
         args=training,
         train_dataset=rows,
         eval_dataset=Dataset.from_dict({}),  # ours is in `validation`
         data_collator=PairCollator(parts.pad, parts.batch),
-        compute_loss_func=SmoothedLoss(smoothing),
+        compute_loss_func=partial(smoothed_loss, smoothing=training.label_smoothing_factor),
     )
-    training.label_smoothing_factor = smoothing
     trainer.sampler = sampler
     trainer.generator = parts
     return trainer

@@ -33,13 +33,10 @@ from mrs_suggest.training.pretraining.seq2seq import separators
 from mrs_suggest.training.pretraining.streams import TextRows, TextSampler
 from mrs_suggest.training.pretraining.texts import Streamed
 from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, StepSampler, make_sampler
+from mrs_suggest.training.trainer import OurTrainer
 
 if TYPE_CHECKING:
     from transformers import TrainerState
-
-    from mrs_suggest.training.trainer import OurTrainer as Base
-else:
-    Base = object
 
 PAIRS, DENOISING = 0, 1  # in a batch, under `WHICH`
 NAMES = {PAIRS: "reply_loss", DENOISING: "denoising_loss"}  # in the log
@@ -49,7 +46,7 @@ SHARE = "wrong_language"  # in the log, after `eval_`
 # --- steps of denoising
 
 
-class DenoisingSteps(Base):
+class DenoisingSteps(OurTrainer):
     """Mixin, placed before the library's trainer: some steps denoise; `mix` prepares them.
 
     The log has the mean loss of either kind of step next to that of all.
@@ -189,7 +186,7 @@ def make_watch(messages: Mapping[str, Sequence[str]], limit: float, language_mod
     return Watch(messages, limit, identifier)
 
 
-class WatchesLanguages(Base):
+class WatchesLanguages(OurTrainer):
     """Mixin, placed before `OurTrainer`: `watch`, if there is one, ends the run and has a say in the checkpoint.
 
     A checkpoint above the limit is never better than another one. If the first one is above it, it is kept.

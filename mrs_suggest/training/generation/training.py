@@ -2,15 +2,13 @@
 
 import hashlib
 import json
-from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import torch
-from accelerate.utils import broadcast_object_list, gather_object
 from datasets import Dataset, Features, Value, concatenate_datasets
 from datasets import Sequence as Sequence_
 from torch import Tensor, nn
@@ -31,14 +29,16 @@ from mrs_suggest.suggest.answering import MODEL, Suggestion
 from mrs_suggest.suggest.generation_suggester import Writer
 from mrs_suggest.training.generation.remedies import SHARE, DenoisingSteps, WatchesLanguages
 from mrs_suggest.training.reply.data import LONG_WORK, RunData
-from mrs_suggest.training.trainer import OurTrainer
+from mrs_suggest.training.trainer import MeasuringTrainer
 
 METRICS = ("weighted_rouge", "perplexity", "loss", "dist1", "dist2")
 MOST_NATS = 700.0  # per token; exp of more overflows
 BEST_METRIC = METRICS[1]  # fairseq, the official code's toolkit, picks by the loss; early ROUGE is often 0
 
 
-class SmoothedLoss:
+def smoothed_loss(
+    outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None, *, smoothing: float
+) -> Tensor:
     """Cross-entropy with label smoothing, averaged over the reply tokens of the whole step.
 
     (1 - e) * -log p(token) + e * mean over the vocabulary of -log p (Szegedy et al. 2016), as fairseq's criterion of
@@ -46,20 +46,15 @@ class SmoothedLoss:
     does not depend on how a step is cut into batches.
 
     Args:
+        outputs: `logits` (n, length, vocabulary).
+        labels: (n, length), -100 where ignored.
         smoothing: e (official script: .2).
     """
-
-    def __init__(self, smoothing: float) -> None:
-        self._smoothing = smoothing
-
-    def __call__(self, outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
-        """The loss of a batch: logits (n, length, vocabulary), labels (n, length), -100 where ignored."""
-        logits = outputs["logits"].float()
-        total = functional.cross_entropy(
-            logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum",
-            label_smoothing=self._smoothing,
-        )  # fmt: skip
-        return total / ((labels != IGNORED).sum() if num_items_in_batch is None else num_items_in_batch)
+    total = functional.cross_entropy(
+        outputs["logits"].float().flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="sum",
+        label_smoothing=smoothing,
+    )  # fmt: skip
+    return total / ((labels != IGNORED).sum() if num_items_in_batch is None else num_items_in_batch)
 
 
 def encode_sources(data: RunData, coder: TextCoder) -> tuple[Dataset, np.ndarray]:
@@ -113,33 +108,33 @@ def _encode(pairs: Dataset, coder: TextCoder, language: str) -> Dataset:
         )
 
 
-class PairTrainer(OurTrainer, Seq2SeqTrainer):
+class PairTrainer(MeasuringTrainer, Seq2SeqTrainer):
     """The library's trainer with our batches and our evaluation."""
 
     generator: Generator
 
-    @abstractmethod
-    def figures(self) -> dict[str, float]:
-        """The figures on validation, of all ranks' shares; the first rank's count. The model is in evaluation mode."""
+    def answers(
+        self, rows: Mapping[str, Dataset], answer: Callable[..., list[tuple[Any, float, int]]]
+    ) -> tuple[dict[str, list[Any]], dict[str, float], dict[str, float]]:
+        """The answers to the rows of each language, `perplexity` and `loss` over all tokens of the texts to be written,
+        and `perplexity_LANG` of each language; InputError if the run has diverged.
 
-    def measured(self) -> dict[str, float]:
-        """The figures on validation, on every rank."""
-        self.generator.model.eval()
-        return broadcast_object_list([self.figures()])[0]
-
-    def evaluate(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> dict[str, float]:
-        """Evaluate each example once: each rank takes its share, however uneven, and the results are gathered."""
-        metrics = self.log_figures(self.measured(), metric_key_prefix)
-        self.generator.model.train()
-        return metrics
-
-    def fit_of(self, losses: Sequence[float], tokens: Sequence[int]) -> dict[str, float]:
-        """`perplexity` and `loss` over all tokens of the texts to be written; InputError if the run has diverged."""
-        loss = sum(losses) / max(1, sum(tokens))
-        if not loss < MOST_NATS:  # NaN fails too
-            raise diverged(f"at step {self.state.global_step:,} the loss on validation is {loss:.4g} nats per token")
+        Args:
+            answer: (generator, language, rows) -> of each row its answer, and nats and tokens of its text.
+        """
+        found = {
+            code: self.answered(own.to_list(), partial(answer, self.generator, code)) for code, own in rows.items()
+        }
+        sums = {code: ([loss for _, loss, _ in own], [count for _, _, count in own]) for code, own in found.items()}
+        losses, tokens = ([one for both in sums.values() for one in both[column]] for column in (0, 1))
+        mean = sum(losses) / max(1, sum(tokens))
+        if not mean < MOST_NATS:  # NaN fails too
+            raise diverged(f"at step {self.state.global_step:,} the loss on validation is {mean:.4g} nats per token")
         fit = aggregate(score_losses(losses, tokens))
-        return {"perplexity": fit["perplexity"], "loss": fit["loss"]}
+        each = {code: aggregate(score_losses(*both))["perplexity"] for code, both in sorted(sums.items())}
+        answers = {code: [one for one, _, _ in own] for code, own in found.items()}
+        own = {f"perplexity_{code}": value for code, value in each.items()}
+        return answers, {name: fit[name] for name in ("perplexity", "loss")}, own
 
 
 class GenerationTrainer(WatchesLanguages, DenoisingSteps, PairTrainer):
@@ -147,30 +142,18 @@ class GenerationTrainer(WatchesLanguages, DenoisingSteps, PairTrainer):
 
     def figures(self) -> dict[str, float]:
         """Weighted ROUGE of the top three, perplexity and Dist on validation, pooled over the languages."""
-        world, rank = self.args.world_size, self.args.process_index
-        answers, losses, tokens = [], [], []
-        for part in self.validation:
-            mine = part.validation.select(range(rank, len(part.validation), world))
-            messages, replies = mine["message"][:], mine["reply"][:]
-            different = list(dict.fromkeys(messages))
-            written = Writer(self.generator).suggest(different, part.language, 3) if different else []
-            answers += [(part.language, message, row) for message, row in zip(different, written, strict=True)]
-            if messages:
-                sums, counts = self.generator.losses(messages, replies, part.language)
-                losses += [(part.language, loss) for loss in sums.tolist()]
-                tokens += counts.tolist()
-        if world > 1:
-            answers, losses, tokens = gather_object(answers), gather_object(losses), gather_object(tokens)
-        fit = self.fit_of([loss for _, loss in losses], tokens)
+        rows = {part.language: part.validation.select_columns(["message", "reply"]) for part in self.validation}
+        found, fit, of_each = self.answers(rows, answer)
         watched = self.watched_figures()
         if not self.is_world_process_zero():
             return {}
-        figures, lines = self._log.evaluate(lambda part: _Known(answers))
+        known = {code: dict(zip(rows[code]["message"][:], own, strict=True)) for code, own in found.items()}
+        figures, lines = self._log.evaluate(lambda part: _Known(known))
         lines[0] += f" perplexity {fit['perplexity']:.1f}"
         lines[0] += f", in a wrong language {watched[SHARE]:.3f}" if SHARE in watched else ""
         tqdm.write(f"validation, step {self.state.global_step}: " + "; ".join(lines))
         rouge = {f"weighted_rouge_{code}": own["weighted"] for code, own in self._log.by_language.items()}
-        own = {"dist1": figures["dist1"], "dist2": figures["dist2"], **rouge, **by_language(losses, tokens)}
+        own = {"dist1": figures["dist1"], "dist2": figures["dist2"], **rouge, **of_each}
         return {"weighted_rouge": figures["weighted"], **fit, **own, **watched}
 
     @cached_property
@@ -178,21 +161,13 @@ class GenerationTrainer(WatchesLanguages, DenoisingSteps, PairTrainer):
         return ValidationLog(self.validation, EVALUATION_SEED, ranking=False)
 
 
-def by_language(losses: Sequence[tuple[str, float]], tokens: Sequence[int]) -> dict[str, float]:
-    """`perplexity_LANG` of each language.
-
-    Args:
-        losses: of each text, its language and its summed loss in nats.
-
-    >>> by_language([("es", 0.0), ("en", 0.0), ("es", 0.0)], [2, 1, 3])
-    {'perplexity_en': 1.0, 'perplexity_es': 1.0}
-    """
-    found: dict[str, tuple[list[float], list[int]]] = {}
-    for (code, loss), count in zip(losses, tokens, strict=True):
-        sums, counts = found.setdefault(code, ([], []))
-        sums.append(loss)
-        counts.append(count)
-    return {f"perplexity_{code}": aggregate(score_losses(*both))["perplexity"] for code, both in sorted(found.items())}
+def answer(generator: Generator, language: str, rows: Sequence[Record]) -> list[tuple[list[Suggestion], float, int]]:
+    """Of each pair: the best three replies to its message, and nats and tokens of its reply."""
+    messages, replies = ([row[column] for row in rows] for column in ("message", "reply"))
+    different = list(dict.fromkeys(messages))
+    written = dict(zip(different, Writer(generator).suggest(different, language, 3), strict=True))
+    losses, tokens = generator.losses(messages, replies, language)
+    return list(zip([written[message] for message in messages], losses.tolist(), tokens.tolist(), strict=True))
 
 
 class _Known:
@@ -200,11 +175,11 @@ class _Known:
 
     name = MODEL
 
-    def __init__(self, answers: list[tuple[str, str, list[Suggestion]]]) -> None:
-        self._answers = {(language, message): row for language, message, row in answers}
+    def __init__(self, answers: Mapping[str, Mapping[str, list[Suggestion]]]) -> None:
+        self._answers = answers
 
     def suggest(self, messages: Sequence[str], language: str, k: int) -> list[list[Suggestion]]:
-        return [self._answers[language, message][:k] for message in messages]
+        return [self._answers[language][message][:k] for message in messages]
 
 
 def perplexities(generator: Generator, parts: list[LanguageData]) -> dict[str, float]:

@@ -27,7 +27,7 @@ class Part:
 
     Attributes:
         share: of the steps; those of a run add up to 1.
-        parts: the model that all objectives of the run share, and what this one needs in addition.
+        parts: the model that all objectives of the run share.
     """
 
     name: str
@@ -84,16 +84,10 @@ def _require_read(options: PretrainingArguments, reads: set[str]) -> None:
         )
 
 
-def shares_of(options: PretrainingArguments) -> list[float]:
-    """The share of each objective, adding up to 1; without --shares, equal ones."""
+def mixture(options: PretrainingArguments, parts: Pretrained) -> list[Part]:
+    """The objectives of a run, around the model that the first of them built; without --shares, equal ones."""
     shares = options.shares or [1.0] * len(options.objective)
-    return [share / sum(shares) for share in shares]
-
-
-def mixture(options: PretrainingArguments, parts: Pretrained) -> tuple[Part, ...]:
-    """The objectives of a run, around the model that the first of them built."""
-    found = []
-    for number, (name, share) in enumerate(zip(options.objective, shares_of(options), strict=True)):
-        objective = OBJECTIVES[name]
-        found.append(Part(name, share, objective, objective.joined(parts, options) if number else parts))
-    return tuple(found)
+    for name in options.objective:
+        OBJECTIVES[name].require_model(parts.model, options.model_name_or_path)
+    both = zip(options.objective, shares, strict=True)
+    return [Part(name, share / sum(shares), OBJECTIVES[name], parts) for name, share in both]

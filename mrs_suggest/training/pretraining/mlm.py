@@ -75,11 +75,9 @@ class MaskedLanguageModelling(Objective):
     def encoder(self, parts: Pretrained, options: PretrainingArguments, pack: bool) -> partial[TokenRows]:
         return partial(encode, tokenizer=parts.tokenizer, most=options.max_tokens, pack=pack)
 
-    def collator(self, parts: Pretrained, options: PretrainingArguments, seed: int) -> MaskingCollator:
-        return _collator(parts, options.masked_share, options.whole_words, seed)
-
-    def held_out_collator(self, parts: Pretrained) -> MaskingCollator:
-        return _collator(parts, SHARE, False, EVALUATION_SEED)
+    def collator(self, parts: Pretrained, seed: int, options: PretrainingArguments | None = None) -> MaskingCollator:
+        share, whole_words = (options.masked_share, options.whole_words) if options else (SHARE, False)
+        return MaskingCollator(int(parts.tokenizer.pad_token_id or 0), parts.state.vocabulary, share, whole_words, seed)
 
     def forward(self, parts: Pretrained, labels: Tensor) -> AbstractContextManager[None]:
         return parts.state.head_at(labels != IGNORED)
@@ -109,11 +107,6 @@ class TranslationLanguageModelling(MaskedLanguageModelling):
 
     def encoder(self, parts: Pretrained, options: PretrainingArguments, pack: bool) -> partial[TokenRows]:
         return partial(encode_pairs, tokenizer=parts.tokenizer, most=options.max_tokens)
-
-
-def _collator(parts: Pretrained, share: float, whole_words: bool, seed: int) -> MaskingCollator:
-    pad = int(parts.tokenizer.pad_token_id or 0)
-    return MaskingCollator(pad, parts.state.vocabulary, share, whole_words, seed)
 
 
 def _require_length(model: PreTrainedModel, most: int) -> None:

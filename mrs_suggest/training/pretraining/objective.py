@@ -62,25 +62,21 @@ class Objective(ABC):
     def build(self, options: PretrainingArguments, training: TrainingArguments, data: TextData) -> Pretrained:
         """The model to train; InputError if the checkpoint does not suit the objective."""
 
-    def joined(self, parts: Pretrained, options: PretrainingArguments) -> Pretrained:
-        """Another objective's model, with what this one needs in addition; called anew for training and evaluation."""
-        return parts
+    def require_model(self, model: Any, name: str) -> None:  # noqa: B027  (most train any model of their kind)
+        """Refuse, by an InputError, a model that another objective of the kind built and this one cannot train."""
 
     @abstractmethod
     def encoder(self, parts: Pretrained, options: PretrainingArguments, pack: bool) -> partial[TokenRows]:
         """Turns sentences (or pairs, of an objective that reads translations) and `where` into rows of ids."""
 
-    def shared(self, language: str, parts: Pretrained, where: str) -> Record:
+    def shared(self, language: str, parts: Pretrained) -> Record:
         """What each row of a language (or of translations between two) has in addition to its ids."""
         return {}
 
     @abstractmethod
-    def collator(self, parts: Pretrained, options: PretrainingArguments, seed: int) -> Collator:
-        """The batches of training."""
-
-    @abstractmethod
-    def held_out_collator(self, parts: Pretrained) -> Collator:
-        """The batches of validation and test, the same in every run, so that perplexities can be compared."""
+    def collator(self, parts: Pretrained, seed: int, options: PretrainingArguments | None = None) -> Collator:
+        """The batches of training; without options those of held-out text, the same in every run, so that perplexities
+        can be compared."""
 
     def forward(self, parts: Pretrained, labels: Tensor) -> AbstractContextManager[None]:
         """A block around the model's forward pass of a batch with these labels."""

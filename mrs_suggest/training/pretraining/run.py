@@ -64,13 +64,8 @@ def _held_out_figures(
     for number, part in enumerate(objectives):
         found[f"{part.name}_signature" if number else "signature"] = part.objective.signature(part.parts)
     for split in ("validation", "test"):
-        losses = {
-            part.name: held_out(part, options, texts, f"--{split}_{part.objective.reads}").losses(
-                training.per_device_eval_batch_size
-            )
-            for part in objectives
-            if (texts := part.texts(data).by_name()[split])
-        }
+        rows = held_out(objectives, options, data, split)
+        losses = {name: own.losses(training.per_device_eval_batch_size) for name, own in rows.items()}
         measured = mixed_figures(losses, {part.name: part.share for part in objectives})
         found |= {f"{split}_{name}": value for name, value in measured.items()}
     return found

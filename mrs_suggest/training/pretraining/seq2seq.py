@@ -38,7 +38,7 @@ from mrs_suggest.models.pretraining.noising import (
 )
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import GENERATION, TINY, require_start
-from mrs_suggest.training.pretraining.objective import Objective, Pretrained
+from mrs_suggest.training.pretraining.objective import Collator, Objective, Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
 from mrs_suggest.training.pretraining.rows import TokenRows, encode
 from mrs_suggest.training.pretraining.texts import TextData
@@ -67,9 +67,6 @@ class Seq2SeqObjective(Objective):
         self, texts: Iterable[str], languages: Sequence[str], folder: Path, seed: int, options: PretrainingArguments
     ) -> None:
         """Write a model of the kind to `folder`: a small one, or one with the weights of the encoder of `options`."""
-
-    def require_model(self, model: Any, name: str) -> None:
-        """Refuse a seq2seq model of another kind."""
 
     def build(self, options: PretrainingArguments, training: TrainingArguments, data: TextData) -> Pretrained:
         name, revision = options.model_name_or_path, options.model_revision
@@ -104,17 +101,12 @@ class Seq2SeqObjective(Objective):
         filled = options.max_tokens if options.packing else 0
         return Pretrained(model, tokenizer, notes, Seq2SeqState(vocabulary, row, frame, filled))
 
-    def joined(self, parts: Pretrained, options: PretrainingArguments) -> Pretrained:
-        """Another seq2seq objective's model; InputError if it is of another kind."""
-        self.require_model(parts.model, options.model_name_or_path)
-        return parts
-
     def encoder(self, parts: Pretrained, options: PretrainingArguments, pack: bool) -> partial[TokenRows]:
         """Rows of ids without special tokens around them: the collator frames them."""
         room = parts.state.frame.room(options.max_tokens)
         return partial(encode, tokenizer=parts.tokenizer, most=room, pack=pack, framed=False)
 
-    def shared(self, language: str, parts: Pretrained, where: str) -> Record:
+    def shared(self, language: str, parts: Pretrained) -> Record:
         """`language`, the id of the language's token (of the start token, if the checkpoint does not have one)."""
         _, number = TokenFrame.of(parts.state.row, language, parts.model.config, parts.tokenizer)
         return {"language": number}
@@ -158,25 +150,21 @@ class Denoising(Seq2SeqObjective):
             options.model_name_or_path, options.model_revision, languages, folder, seed, *decoder_of(options)
         )
 
-    def collator(self, parts: Pretrained, options: PretrainingArguments, seed: int) -> NoisingCollator:
-        return self._collator(
-            parts, seed, noises=parse_noises(options.noise), max_tokens=options.max_tokens,
-            span_share=options.span_share, span_length=options.span_length,
+    def collator(self, parts: Pretrained, seed: int, options: PretrainingArguments | None = None) -> NoisingCollator:
+        """Held-out texts have spans, whatever trained: the best noise of the paper, and perplexities of all noises
+        compare."""
+        given: dict[str, Any] = {}
+        if options:
+            given = {"noises": parse_noises(options.noise), "max_tokens": options.max_tokens}
+            given |= {"span_share": options.span_share, "span_length": options.span_length}
+        return NoisingCollator(
+            int(parts.tokenizer.pad_token_id or 0), parts.state.vocabulary.mask_id, parts.state.frame, seed=seed,
+            special_ids=separators(parts.tokenizer), **given,
         )  # fmt: skip
-
-    def held_out_collator(self, parts: Pretrained) -> NoisingCollator:
-        """Spans, whatever trained: the best noise of the paper, and perplexities of all noises compare."""
-        return self._collator(parts, EVALUATION_SEED)
 
     def signature(self, parts: Pretrained) -> str:
         fixed = {"noise": "spans", "share": SPAN_SHARE, "length": SPAN_LENGTH, "seed": EVALUATION_SEED}
         return signature("denoising_perplexity", avg="token", log="natural", **fixed, tok=tokens_of(parts))
-
-    @staticmethod
-    def _collator(parts: Pretrained, seed: int, **given: Any) -> NoisingCollator:
-        pad, mask = int(parts.tokenizer.pad_token_id or 0), parts.state.vocabulary.mask_id
-        special_ids = separators(parts.tokenizer)
-        return NoisingCollator(pad, mask, parts.state.frame, seed=seed, special_ids=special_ids, **given)
 
 
 class FutureNgrams(Seq2SeqObjective):
@@ -205,13 +193,9 @@ class FutureNgrams(Seq2SeqObjective):
                 "pass a ProphetNet, an encoder such as FacebookAI/xlm-roberta-base, or tiny."
             )
 
-    def collator(self, parts: Pretrained, options: PretrainingArguments, seed: int) -> SpanMaskingCollator:
+    def collator(self, parts: Pretrained, seed: int, options: PretrainingArguments | None = None) -> Collator:
         state = parts.state
         return SpanMaskingCollator(int(parts.tokenizer.pad_token_id or 0), state.vocabulary, state.frame, seed)
-
-    def held_out_collator(self, parts: Pretrained) -> SpanMaskingCollator:
-        state, pad = parts.state, int(parts.tokenizer.pad_token_id or 0)
-        return SpanMaskingCollator(pad, state.vocabulary, state.frame, EVALUATION_SEED)
 
     def signature(self, parts: Pretrained) -> str:
         """Of the first stream: the tokens are predicted one after the other, as a generator writes them."""

@@ -1,7 +1,7 @@
 """The library's trainer with our batches, and held-out perplexity that all ranks share."""
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate.utils import broadcast_object_list, gather_object
+from accelerate.utils import gather_object
 from torch import Tensor
-from transformers import Trainer, TrainingArguments
+from transformers import TrainingArguments
 
 from mrs_metrics.perplexity import aggregate, score_losses
 from mrs_suggest.common.errors import diverged
+from mrs_suggest.evaluation.language_data import EVALUATION_SEED
 from mrs_suggest.training.pretraining.mixture import WHICH, Part
 from mrs_suggest.training.pretraining.objective import Batch, Collator, Objective, Pretrained
 from mrs_suggest.training.pretraining.options import PretrainingArguments
@@ -23,7 +24,7 @@ from mrs_suggest.training.pretraining.rows import TokenRows
 from mrs_suggest.training.pretraining.streams import TextRows, TextSampler, written_ahead
 from mrs_suggest.training.pretraining.texts import TextData
 from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, MixedSampler, PairSampler, make_sampler
-from mrs_suggest.training.trainer import OurTrainer
+from mrs_suggest.training.trainer import MeasuringTrainer
 
 MOST_NATS = 700.0  # per token; exp of more overflows
 
@@ -96,7 +97,7 @@ def figures(found: Losses) -> dict[str, float]:
     return {"perplexity": pooled["perplexity"], "loss": pooled["loss"], **own}
 
 
-class PretrainingTrainer(OurTrainer, Trainer):
+class PretrainingTrainer(MeasuringTrainer):
     """The library's trainer with our batches, loss and evaluation."""
 
     mixture: Sequence[Part]
@@ -116,13 +117,8 @@ class PretrainingTrainer(OurTrainer, Trainer):
         with part.objective.forward(part.parts, inputs["labels"]):
             return super().compute_loss(model, inputs, *args, **kwargs)
 
-    def evaluate(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> dict[str, float]:
-        """Perplexity of the held-out text, of each objective, per language and pooled (see `mixed_figures`).
-
-        Every row is evaluated once: each rank takes its share, and the losses are gathered.
-        """
-        model: Any = self.mixture[0].parts.model
-        model.eval()
+    def figures(self) -> dict[str, float]:
+        """Perplexity of the held-out text, of each objective, per language and pooled (see `mixed_figures`)."""
         world, rank = self.args.world_size, self.args.process_index
         with self.compute_loss_context_manager():
             found = {
@@ -138,10 +134,7 @@ class PretrainingTrainer(OurTrainer, Trainer):
             total, tokens = (sum(sum(both[part]) for both in losses.values()) for part in (0, 1))
             if not total / max(1, tokens) < MOST_NATS:  # refuses NaN too
                 raise diverged(f"the held-out loss of {name} is {total / max(1, tokens):g} nats a token")
-        own = [mixed_figures(found, {part.name: part.share for part in self.mixture}) if rank == 0 else {}]
-        metrics = self.log_figures(broadcast_object_list(own)[0], metric_key_prefix)  # one rank's rounding for all
-        model.train()
-        return metrics
+        return mixed_figures(found, {part.name: part.share for part in self.mixture})
 
 
 def make_trainer(
@@ -163,7 +156,7 @@ def make_trainer(
     first, names, shares = mixture[0].parts, [part.name for part in mixture], [part.share for part in mixture]
     first.notes["train_tokens"] = dict(zip(names, tokens, strict=True)) if names[1:] else tokens[0]
     rows = [(number, text) for number, own in enumerate(texts) for text in own.values()]
-    collators = [part.objective.collator(part.parts, options, training.seed) for part in mixture]
+    collators = [part.objective.collator(part.parts, training.seed, options) for part in mixture]
     trainer = PretrainingTrainer(
         model=first.model,
         args=training,
@@ -179,28 +172,28 @@ def make_trainer(
     trainer.texts = [text for _, text in rows]
     trainer.sampler.told += [collator.set_epoch for collator in collators]
     trainer.mixture = mixture
-    trainer.held_out = {
-        part.name: held_out(part, options, found, f"--validation_{part.objective.reads}")
-        for part in mixture
-        if (found := part.texts(data).validation)
-    }
+    trainer.held_out = held_out(mixture, options, data, "validation")
     return trainer
 
 
-def held_out(part: Part, options: PretrainingArguments, texts: Mapping[str, Collection[Any]], option: str) -> HeldOut:
-    """Held-out sentences or translations, ready to be measured."""
-    encode = part.objective.encoder(part.parts, options, options.packing and part.objective.packs_held_out)
-    rows = _encoded(part, texts, option, encode)
-    return HeldOut(part.objective, part.parts, part.objective.held_out_collator(part.parts), rows)
+def held_out(mixture: Sequence[Part], options: PretrainingArguments, data: TextData, split: str) -> dict[str, HeldOut]:
+    """The held-out sentences or translations of a split, ready to be measured, by the objectives that have some."""
+    found = {}
+    for part in mixture:
+        objective, parts, texts = part.objective, part.parts, part.texts(data).by_name()[split]
+        if texts:
+            encode = objective.encoder(parts, options, options.packing and objective.packs_held_out)
+            rows = _encoded(part, texts, f"--{split}_{objective.reads}", encode)
+            found[part.name] = HeldOut(objective, parts, objective.collator(parts, EVALUATION_SEED), rows)
+    return found
 
 
 def _encoded(part: Part, texts: Mapping[str, Any], option: str, encode: Callable[..., Any]) -> dict[str, Any]:
     """The rows of an objective by language."""
     found = {}
     for language, own in texts.items():
-        where = f"{option} {language}"
-        found[language] = encode(own, where=where)
-        found[language].shared = part.objective.shared(language, part.parts, where)
+        found[language] = encode(own, where=f"{option} {language}")
+        found[language].shared = part.objective.shared(language, part.parts)
     return found
 
 

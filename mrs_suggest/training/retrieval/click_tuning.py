@@ -7,8 +7,8 @@ of the scores by which the suggestions were shown, times their weights; the new 
 
 Weighting each click by the inverse propensity of its position (Joachims, Swaminathan and Schnabel 2017, "Unbiased
 Learning-to-Rank with Biased Feedback") is better where propensities are known, from shuffled suggestions. They are not
-known here; estimated from the same clicks, they are the terms `b`, and on the simulated clicks of the tests the weights
-recover people's rule no better than the terms alone. So there are only the terms.
+known here; estimated from the same clicks, they are the terms `b`, and on simulated clicks the weights recover
+people's rule no better than the terms alone. So there are only the terms.
 
 The probability that a suggestion is used is refitted from the same answers: its log-odds times a slope plus an offset
 (Platt 1999, "Probabilistic Outputs for Support Vector Machines"). Both changes are made only if they are better on
@@ -78,9 +78,10 @@ def choices_of(rows: Iterable[tuple[Any, ...]], version: str, languages: Iterabl
         names: p parts.
     """
     found, known = list[tuple[list[dict[str, float]], int, str]](), set(languages)
-    for answer, session, _, own, language, _, _, chosen, _, _, parts, *more in rows:
+    for answer, session, _, own, language, _, _, chosen, _, _, parts, shown, *_ in rows:
         if own == version and language in known and chosen:
-            scored, places = json.loads(parts), _shown(*more[:1]) or range(1, len(json.loads(parts)) + 1)
+            scored = json.loads(parts)
+            places = json.loads(shown or "[]") or range(1, len(scored) + 1)
             if len(places) > 1 and all(scored):
                 found.append(([scored[place - 1] for place in places], places.index(chosen), session or answer))
     width = max((len(scored) for scored, *_ in found), default=0)
@@ -90,36 +91,9 @@ def choices_of(rows: Iterable[tuple[Any, ...]], version: str, languages: Iterabl
     return Choices(table, np.array([chosen for _, chosen, _ in found], np.int64), [one for *_, one in found])
 
 
-def log_likelihood(choices: Choices, theta: Array, places: Array) -> Array:
-    """(n,) natural log-probabilities of the chosen suggestions; theta (p,) at least 0, places (k,) of any size."""
-    return _value_and_slopes(choices, theta, places)[0]
-
-
-def fit(choices: Choices, scale_only: bool = False) -> tuple[Array, Array]:
-    """Fit theta (p,) and the terms of the places (k,), the first of which is 0.
-
-    Args:
-        scale_only: one theta for all parts, as if the old weights were right.
-    """
-    parts, width = choices.parts.shape[2], choices.parts.shape[1]
-
-    def loss(values: Array) -> tuple[float, Array]:
-        theta, places = values[:parts], np.append(0.0, values[parts:])
-        told, by_theta, by_place = _value_and_slopes(choices, theta, places)
-        off = theta - theta.mean()
-        slopes = -by_theta + 2 * _STRENGTH * off
-        if scale_only:
-            slopes = np.full(parts, slopes.mean())
-        return float(-told.sum() + _STRENGTH * (off**2).sum()), np.concatenate([slopes, -by_place[1:]])
-
-    start = np.concatenate([np.ones(parts), np.zeros(width - 1)])
-    bounds = [(0.0, None)] * parts + [(None, None)] * (width - 1)
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
-    return found[:parts], np.append(0.0, found[parts:])
-
-
-def _value_and_slopes(choices: Choices, theta: Array, places: Array) -> tuple[Array, Array, Array]:
-    """(n,) log-probabilities of the chosen, and the slopes of their sum by theta (p,) and places (k,)."""
+def log_likelihood(choices: Choices, theta: Array, places: Array) -> tuple[Array, Array, Array]:
+    """(n,) natural log-probabilities of the chosen suggestions, and the slopes of their sum by theta (p,), which is at
+    least 0, and by places (k,), of any size."""
     shown = ~np.isnan(choices.parts[..., 0])
     parts = np.where(shown[..., None], choices.parts, 0.0)
     scores = np.where(shown, parts @ theta + places, -np.inf)
@@ -133,13 +107,36 @@ def _value_and_slopes(choices: Choices, theta: Array, places: Array) -> tuple[Ar
     return told, np.einsum("nk,nkp->p", off, parts), off.sum(0)
 
 
+def fit(choices: Choices, scale_only: bool = False) -> tuple[Array, Array]:
+    """Fit theta (p,) and the terms of the places (k,), the first of which is 0.
+
+    Args:
+        scale_only: one theta for all parts, as if the old weights were right.
+    """
+    parts, width = choices.parts.shape[2], choices.parts.shape[1]
+
+    def loss(values: Array) -> tuple[float, Array]:
+        theta, places = values[:parts], np.append(0.0, values[parts:])
+        told, by_theta, by_place = log_likelihood(choices, theta, places)
+        off = theta - theta.mean()
+        slopes = -by_theta + 2 * _STRENGTH * off
+        if scale_only:
+            slopes = np.full(parts, slopes.mean())
+        return float(-told.sum() + _STRENGTH * (off**2).sum()), np.concatenate([slopes, -by_place[1:]])
+
+    start = np.concatenate([np.ones(parts), np.zeros(width - 1)])
+    bounds = [(0.0, None)] * parts + [(None, None)] * (width - 1)
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    return found[:parts], np.append(0.0, found[parts:])
+
+
 def gain(choices: Choices) -> tuple[float, Interval]:
     """By how much the new weights raise the log-probability of a choice of a session that they were not fitted on: the
     mean per choice, with a 95 % interval by session. The old weights get a scale and terms of places, too."""
 
     def better(rest: Places, held: Places) -> Array:
         fits = (fit(choices.some(rest), scale_only) for scale_only in (False, True))
-        new, old = (log_likelihood(choices.some(held), *fitted) for fitted in fits)
+        new, old = (log_likelihood(choices.some(held), *fitted)[0] for fitted in fits)
         return new - old
 
     return _held_out(choices.sessions, better)
@@ -162,15 +159,10 @@ def outcomes_of(
     """The answers whose suggestions were shown with a probability of being used: (n,) that probability, (n,) whether
     one was chosen, and n sessions. Arguments as for `choices_of`."""
     found, known = [], set(languages)
-    for answer, session, _, own, language, used, lengths, chosen, _, _, _, *more in rows:
-        if own == version and language in known and used is not None and lengths != "[]" and _shown(*more[:1]) != []:
+    for answer, session, _, own, language, used, lengths, chosen, _, _, _, shown, *_ in rows:
+        if own == version and language in known and used is not None and lengths != "[]" and shown != "[]":
             found.append((used, chosen is not None, session or answer))
     return np.array([one[0] for one in found]), np.array([float(one[1]) for one in found]), [one[2] for one in found]
-
-
-def _shown(places: str | None = None) -> list[int] | None:
-    """The places of the suggestions that were shown; None: all."""
-    return None if places is None else json.loads(places)
 
 
 def calibrate(used: Array, chosen: Array) -> tuple[float, float]:

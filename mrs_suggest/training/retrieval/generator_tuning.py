@@ -17,7 +17,6 @@ from mrs_suggest.training.retrieval.ranker_tuning import SET_TEMPERATURES, Asked
 GRID = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)  # next to weights that add up to 1; ours
 TUNED_ON = 300  # validation messages per language, each with some 40 replies to score; ours: enough for one weight
 Array = NDArray[np.float32]
-MakeStage = Callable[[str], SecondStage | None]
 _ALL = ""  # no language's code
 
 
@@ -48,7 +47,7 @@ class _Example:
 
 
 def add_generator(
-    rankers: Mapping[str, LanguageRanker], asked: Mapping[str, Asked], make_stage: MakeStage
+    rankers: Mapping[str, LanguageRanker], asked: Mapping[str, Asked], stages: Mapping[str, SecondStage]
 ) -> dict[str, LanguageRanker]:
     """The rankers with a generator as second stage, its weights and the temperature of the choice.
 
@@ -57,9 +56,10 @@ def add_generator(
     without validation examples takes that one.
 
     Args:
-        make_stage: language -> its second stage; None where the generator lacks the language.
+        rankers: by language, at least one.
+        stages: language -> its second stage; the generator lacks the others.
     """
-    staged = {language: replace(ranker, second=make_stage(language)) for language, ranker in rankers.items()}
+    staged = {language: replace(ranker, second=stages.get(language)) for language, ranker in rankers.items()}
     examples = {language: _examples(staged[language], of) for language, of in asked.items()}
     with_stage = [language for language in examples if staged[language].second is not None]
     weights = _weights({language: examples[language] for language in with_stage})

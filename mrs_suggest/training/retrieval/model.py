@@ -3,14 +3,11 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from datasets import Dataset, concatenate_datasets
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
-from torch import Tensor
 from tqdm import tqdm
 from transformers import TrainingArguments
 
@@ -18,11 +15,11 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.evaluation.comparison import MakeSystem, ValidationLog
 from mrs_suggest.evaluation.language_data import EVALUATION_SEED, LanguageData
 from mrs_suggest.models.retrieval.distillation import DistilledReplyLoss, VectorLoss
-from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder, load_dual_encoder, prune_vocabulary
+from mrs_suggest.models.retrieval.dual_encoder import build_dual_encoder, prune_vocabulary
 from mrs_suggest.models.retrieval.encoder_layers import attend_in_bfloat16, freeze, rate_factors, set_dropout
 from mrs_suggest.models.retrieval.losses import ReplyLoss
 from mrs_suggest.models.retrieval.retriever_start import DEFAULTS
-from mrs_suggest.models.retrieval.routes import context_reader, encoders, prompts_of
+from mrs_suggest.models.retrieval.routes import context_reader, prompts_of
 from mrs_suggest.models.retrieval.tiny import start_folder
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.models.starting_points import ENCODER, TINY, start_kind
@@ -31,26 +28,25 @@ from mrs_suggest.suggest.ranking.rankers import settings_and_weights, with_setti
 from mrs_suggest.suggest.retrieval_suggester import Retriever
 from mrs_suggest.training.reply.data import RunData, byte_lengths, texts_to_copy, with_reply_ids, with_rows
 from mrs_suggest.training.retrieval.options import BEST_METRIC, DISTILL, RetrievalArguments, alpha_of, teacher_vectors
-from mrs_suggest.training.retrieval.parts import RetrievalParts, build_index, coverage_on_test, response_sets
+from mrs_suggest.training.retrieval.parts import RetrievalParts, build_index, response_sets
 from mrs_suggest.training.retrieval.ranker_generator import require_language_of
+from mrs_suggest.training.retrieval.ranker_tuning import ask, coverage
 from mrs_suggest.training.sampling import make_sampler
 from mrs_suggest.training.trainer import OurTrainer
 
 WITHOUT_BONUS = f"{MODEL}, no bonus"
-DIRECT = f"{MODEL}, direct scores"
-# A run with a ranker compares: the ranker as it is stored, and its three best scores.
-RANKED: Mapping[str, Mapping[str, Any]] = {MODEL: {}, f"{MODEL}, top 3": {"choice": "top"}}
+TOP, DIRECT = f"{MODEL}, top 3", f"{MODEL}, direct scores"
 
 
 class RetrievalTrainer(OurTrainer, SentenceTransformerTrainer):
     """The library's trainer with our batches, and without its cards, which would hold training texts.
 
     Attributes:
-        rate_factors: `id` of a parameter -> its share of the learning rate; 1 for those that are not listed. Empty: one
+        rate_factors: `id` of a parameter -> its share of the learning rate; 1 for those that are not listed. None: one
             rate, and the library's own groups.
     """
 
-    rate_factors: Mapping[int, float] = MappingProxyType({})
+    rate_factors: Mapping[int, float] | None = None
 
     def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
         """Leave the card's callback out: our card is rendered from `run.json`."""
@@ -167,8 +163,11 @@ def make_trainer(
 def systems(parts: RetrievalParts) -> list[MakeSystem]:
     """The systems to compare on test, the trained model first."""
     if parts.rankers:
-        return [_ranked(parts, name, changes) for name, changes in RANKED.items()] + [
-            lambda part: Retriever(parts.model, response_sets(parts.indexes, parts.rankers), DIRECT)
+        best = with_settings(parts.rankers, choice="top")
+        return [
+            lambda part: Retriever(parts.model, parts.indexes, MODEL, parts.rankers.get(part.language)),
+            lambda part: Retriever(parts.model, parts.indexes, TOP, best.get(part.language)),
+            lambda part: Retriever(parts.model, response_sets(parts.indexes, parts.rankers), DIRECT),
         ]
     systems: list[MakeSystem] = [lambda part: Retriever(parts.model, parts.indexes, MODEL)]
     if any(index.alpha for index in parts.indexes.values()):
@@ -185,28 +184,13 @@ def own_figures(parts: RetrievalParts, options: RetrievalArguments, data: RunDat
         figures["start"] = kind
     if parts.rankers:
         figures["ranker"] = settings_and_weights(parts.rankers)
-        figures["coverage"] = coverage_on_test(parts, data)
+        tested = {part.language: part.test for part in data.test if part.language in parts.rankers}
+        figures["coverage"] = coverage(parts.rankers, ask(parts.encode, tested))
     figures["alpha"] = next(iter(parts.indexes.values())).alpha
     if sweep := parts.sweep:
         figures["alpha_unit"] = sweep.unit
         figures["alpha_on_validation"] = {f"{alpha:g}": rouge for alpha, rouge in sweep.rouge.items()}
     return figures
-
-
-def weights(model: SentenceTransformer) -> dict[str, Tensor]:
-    """The weights of both encoders by the names that they have in a checkpoint."""
-    both = enumerate(encoders(model))
-    return {f"{number}.{name}": value for number, part in both for name, value in part.state_dict().items()}
-
-
-def stored_weights(checkpoint: Path) -> dict[str, Tensor]:
-    """The weights of a checkpoint, named as by `weights`."""
-    return weights(load_dual_encoder(checkpoint))
-
-
-def _ranked(parts: RetrievalParts, name: str, changes: Mapping[str, Any]) -> MakeSystem:
-    rankers = with_settings(parts.rankers, **changes)
-    return lambda part: Retriever(parts.model, parts.indexes, name, rankers.get(part.language))
 
 
 def _loss(

@@ -32,15 +32,7 @@ from mrs_suggest.training.retrieval.alpha_sweep import AlphaSweep, sweep_alpha
 from mrs_suggest.training.retrieval.generator_tuning import add_generator
 from mrs_suggest.training.retrieval.options import RetrievalArguments, alpha_of, ranker_options
 from mrs_suggest.training.retrieval.ranker_generator import RankerGenerator
-from mrs_suggest.training.retrieval.ranker_tuning import (
-    MOST_REMEMBERED,
-    TUNED_ON,
-    Asked,
-    add_trigger,
-    ask,
-    build_rankers,
-    coverage,
-)
+from mrs_suggest.training.retrieval.ranker_tuning import MOST_REMEMBERED, add_trigger, build_rankers
 
 MOST_PAIRS = 10_000  # of a language, for the detector; ours: more change nothing that short texts have
 
@@ -116,24 +108,20 @@ def _with_rankers(
     data: RunData,
     own: Mapping[str, int],
 ) -> RetrievalParts:
-    generator = RankerGenerator.open(options.generator, training.device) if options.generator is not None else None
-
-    def make_stage(language: str) -> SecondStage | None:
-        if generator is None or language not in generator.languages:
-            return None
-        written = options.generated or 0
-        return SecondStage(
-            generator, lambda texts: encode_replies(parts.model, texts).numpy(), language, written, generator.facts
-        )
-
-    def finish(rankers: Mapping[str, LanguageRanker], asked: Mapping[str, Asked]) -> dict[str, LanguageRanker]:
-        tuned = rankers if generator is None else add_generator(rankers, asked, make_stage)
-        return add_trigger(tuned, asked, training.seed)
-
-    rankers = build_rankers(
+    rankers, asked = build_rankers(
         parts.encode, parts.indexes, data.by_language(), data.validation, ranker_options(options), training.seed,
-        finish, own, parts.tags,
+        own, parts.tags,
     )  # fmt: skip
+    generator = None
+    if options.generator is not None:
+        generator = RankerGenerator.open(options.generator, training.device)
+        encode, written = (lambda texts: encode_replies(parts.model, texts).numpy()), options.generated or 0
+        stages = {
+            language: SecondStage(generator, encode, language, written, generator.facts)
+            for language in generator.languages
+        }
+        rankers = add_generator(rankers, asked, stages) if rankers else rankers
+    rankers = add_trigger(rankers, asked, training.seed) if rankers else rankers
     return replace(parts, rankers=rankers, generator=generator)
 
 
@@ -224,14 +212,3 @@ def save(parts: RetrievalParts, folder: Path) -> None:
         parts.detector.save(folder)
     if parts.guard:
         parts.guard.save(folder)
-
-
-def coverage_on_test(parts: RetrievalParts, data: RunData) -> list[tuple[float, float, float]]:
-    """The risk/coverage curve of the rankers' trigger on the test split; empty without a trigger."""
-    rankers = parts.rankers
-    asked = {
-        part.language: ask(parts.encode, sample_rows(part.test, TUNED_ON, EVALUATION_SEED), part.language)
-        for part in data.test
-        if part.language in rankers
-    }
-    return coverage(rankers, asked)

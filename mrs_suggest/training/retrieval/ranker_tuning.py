@@ -88,9 +88,6 @@ class Asked:
         return sum(weight * f1 for weight, f1 in zip(WEIGHTS, orders, strict=True))
 
 
-Finish = Callable[[Mapping[str, LanguageRanker], Mapping[str, Asked]], dict[str, LanguageRanker]]
-
-
 def build_rankers(
     encode: EncodeMessages,
     indexes: Mapping[str, ResponseIndex],
@@ -98,18 +95,17 @@ def build_rankers(
     validation: Sequence[LanguageData],
     options: RankerOptions,
     seed: int = 0,
-    finish: Finish | None = None,
     own: Mapping[str, int] | None = None,
     tags: Mapping[str, ReplyTags] | None = None,
-) -> dict[str, LanguageRanker]:
-    """A ranker for each language that has an index and training pairs whose replies stand in it.
+) -> tuple[dict[str, LanguageRanker], dict[str, Asked]]:
+    """A ranker for each language that has an index and training pairs whose replies stand in it, and the validation
+    messages that tuned them.
 
     Args:
         encode: messages -> (n, d) vectors.
         pairs: language -> data sets of pairs that the model was trained on; at most `options.messages` are remembered,
             the same share of each data set.
         validation: languages on which weights and temperatures are chosen; the others take those that are best for all.
-        finish: what is done with the tuned rankers and the validation messages, such as adding a generator.
         own: language -> how many replies of its index are the response set's, where it has others.
         tags: language -> those of the replies of its index, if they have any.
     """
@@ -122,18 +118,12 @@ def build_rankers(
             ranker = LanguageRanker.build(index, memory, ngrams, settings)
             kinds = kinds_of((tags or {}).get(language))
             rankers[language] = replace(ranker, own=(own or {}).get(language), kinds=kinds)
-    asked = {
-        part.language: ask(encode, sample_rows(part.validation, TUNED_ON, EVALUATION_SEED), part.language)
-        for part in validation
-        if part.language in rankers
-    }
+    asked = ask(encode, {part.language: part.validation for part in validation if part.language in rankers})
     if options.weights is not None:
         given = Mixture(dict(zip(options.parts, options.weights, strict=True)))
         settings = RankerSettings(options.parts, choice=options.choice, width=WIDTH)
-        tuned = {code: replace(ranker, mixture=given, settings=settings) for code, ranker in rankers.items()}
-    else:
-        tuned = tune_rankers(rankers, asked) if asked else rankers
-    return finish(tuned, asked) if finish and tuned else tuned
+        return {code: replace(one, mixture=given, settings=settings) for code, one in rankers.items()}, asked
+    return tune_rankers(rankers, asked) if asked else rankers, asked
 
 
 def remember(
@@ -158,11 +148,14 @@ def remember(
     return MessageMemory.build(messages, vectors, replies, options.prototypes, options.dimension, with_ngrams)
 
 
-def ask(encode: EncodeMessages, rows: Dataset, language: str) -> Asked:
-    """The messages and references of some examples."""
-    tokenizer, messages = get_tokenizer(language), rows["message"][:]
-    references = [prepare_official(reply, tokenizer) for reply in rows["reply"][:]]
-    return Asked(messages, encode(messages), references, tokenizer)
+def ask(encode: EncodeMessages, splits: Mapping[str, Dataset]) -> dict[str, Asked]:
+    """The messages and references of a sample of each language's examples."""
+    found = {}
+    for language, split in splits.items():
+        rows, tokenizer = sample_rows(split, TUNED_ON, EVALUATION_SEED), get_tokenizer(language)
+        references = [prepare_official(reply, tokenizer) for reply in rows["reply"][:]]
+        found[language] = Asked(rows["message"][:], encode(rows["message"][:]), references, tokenizer)
+    return found
 
 
 def tune_rankers(rankers: Mapping[str, LanguageRanker], asked: Mapping[str, Asked]) -> dict[str, LanguageRanker]:
@@ -235,7 +228,7 @@ def _examples(ranker: LanguageRanker, asked: Asked, width: int = WIDTH) -> Examp
 def add_trigger(
     rankers: Mapping[str, LanguageRanker], asked: Mapping[str, Asked], seed: int = 0
 ) -> dict[str, LanguageRanker]:
-    """The rankers with one trigger for all languages; without one where validation has too few examples."""
+    """The rankers, at least one, with one trigger for all languages; without one if validation has too few examples."""
     features, hits = _outcomes(rankers, asked, USED)
     trigger = fit_trigger(features, hits, seed)
     return {
@@ -262,7 +255,11 @@ def _outcomes(
         ranker = rankers[language]
         for number, (message, vector) in enumerate(of.rows()):
             features.append(ranker.certainty(message, vector))
-            hits.append(bool(of.rouge(_suggested(ranker, message, vector), number).max(initial=0.0) >= used))
+            if ranker.second is None:
+                suggested = ranker.suggest(message, vector, SUGGESTIONS)
+            else:
+                (suggested,) = rerank(ranker, [message], vector[None], SUGGESTIONS)
+            hits.append(bool(of.rouge([one.reply for one in suggested], number).max(initial=0.0) >= used))
     return as_features(features), hits
 
 
@@ -300,12 +297,3 @@ def fit_trigger(features: NDArray[np.float64], used: ArrayLike, seed: int = 0) -
         USED,
         tuple(risk_coverage(table.predict(left_out), hits)),
     )
-
-
-def _suggested(ranker: LanguageRanker, message: str, vector: NDArray[np.float32]) -> list[str]:
-    """The three replies that are served."""
-    if ranker.second is None:
-        found = ranker.suggest(message, vector, SUGGESTIONS)
-    else:
-        (found,) = rerank(ranker, [message], vector[None], SUGGESTIONS)
-    return [suggestion.reply for suggestion in found]

@@ -4,6 +4,7 @@ import logging
 from dataclasses import replace
 
 from mrs_suggest.evaluation.tables import print_results
+from mrs_suggest.models.retrieval.dual_encoder import load_dual_encoder
 from mrs_suggest.models.saved.record import Record
 from mrs_suggest.training.reply.data import (
     CURVES,
@@ -15,7 +16,7 @@ from mrs_suggest.training.reply.data import (
     with_context,
 )
 from mrs_suggest.training.retrieval import FAMILY as RETRIEVAL
-from mrs_suggest.training.retrieval.model import build, make_trainer, own_figures, stored_weights, systems, weights
+from mrs_suggest.training.retrieval.model import build, make_trainer, own_figures, systems
 from mrs_suggest.training.retrieval.options import (
     STEPS,
     RetrievalArguments,
@@ -46,7 +47,7 @@ def run(options: RetrievalArguments, training: RetrievalTrainingArguments) -> Re
         plain, reader = data, parts.context
         data = run.load(lambda: with_context(plain, reader)) if reader else plain
         trainer = make_trainer(parts, options, training, data)
-        if not run.train(trainer, parts.model, weights=lambda: weights(parts.model), stored=stored_weights):
+        if not run.train(trainer, parts.model, load=load_dual_encoder):
             return None
         run.merge_adapters(parts.model)
         parts = run.evaluate(lambda: derived_parts(parts, options, training, data, plain))

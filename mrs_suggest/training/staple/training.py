@@ -5,7 +5,6 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from datasets import Dataset
@@ -39,19 +38,6 @@ MODEL, REFERENCE = "model", "reference"  # the systems of a run
 SCORED = 8
 
 
-class Answer(NamedTuple):
-    """A model's answer to a prompt.
-
-    Attributes:
-        texts: its n best translations, best first; none of a model that writes English.
-        loss, tokens: nats and tokens of `SCORED` translations that are spread over the learner weights.
-    """
-
-    texts: list[str]
-    loss: float
-    tokens: int
-
-
 class StapleTrainer(PairTrainer):
     """The trainer of STAPLE.
 
@@ -66,20 +52,13 @@ class StapleTrainer(PairTrainer):
 
     def figures(self) -> dict[str, float]:
         """Weighted F1 of the n best, the mean over the tracks; perplexity under the learner weights."""
-        answers = {
-            language: self.answered(rows.to_list(), partial(answer, self.generator, language, self.nbest))
-            for language, rows in self.validation.items()
-        }
-        every = [found for part in answers.values() for found in part]
-        fit = self.fit_of([found.loss for found in every], [found.tokens for found in every])
+        answers, fit, _ = self.answers(self.validation, partial(answer, nbest=self.nbest))
         if not self.is_world_process_zero():
             return {}
         scores = {}
         for language, accepted in self.accepted.items():
-            texts = [found.texts for found in answers[language]]
-            scores[language] = aggregate(
-                accepted.score(dict(zip(self.validation[language]["id"][:], texts, strict=True)))
-            )
+            texts = dict(zip(self.validation[language]["id"][:], answers[language], strict=True))
+            scores[language] = aggregate(accepted.score(texts))
         macro = {language: figures["weighted_macro_f1"] for language, figures in scores.items()}
         told = "".join(f"{language} {100 * score:.2f}, " for language, score in macro.items())
         begin = f"weighted F1 of the {self.nbest} best {told}" if macro else ""
@@ -117,11 +96,14 @@ def make_staple_trainer(
     return trainer
 
 
-def answer(generator: Generator, language: str, nbest: int, rows: Sequence[Record]) -> list[Answer]:
-    """A model's answers to prompts; `nbest` translations of each."""
+def answer(
+    generator: Generator, language: str, rows: Sequence[Record], nbest: int
+) -> list[tuple[list[str], float, int]]:
+    """Of each prompt: its `nbest` translations, best first, none of a model that writes English; and nats and tokens of
+    `SCORED` translations that are spread over the learner weights."""
     texts = write_translations(generator, [row["prompt"] for row in rows], language, nbest)
     losses, tokens = expected_losses(generator, rows, language)
-    return [Answer(*found) for found in zip(texts, losses, tokens, strict=True)]
+    return list(zip(texts, losses, tokens, strict=True))
 
 
 def write_translations(generator: Generator, prompts: Sequence[str], language: str, nbest: int) -> list[list[str]]:

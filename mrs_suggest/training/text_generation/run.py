@@ -22,7 +22,7 @@ from mrs_suggest.training.generation.options import (
     require_own_options,
     resolved_search,
 )
-from mrs_suggest.training.generation.training import PairTrainer, by_language, encode_pairs
+from mrs_suggest.training.generation.training import PairTrainer, encode_pairs
 from mrs_suggest.training.options import require_one_of
 from mrs_suggest.training.reply.data import Compared
 from mrs_suggest.training.reply.options import sound_reply
@@ -52,20 +52,12 @@ class TextTrainer(PairTrainer):
 
     def figures(self) -> dict[str, float]:
         """The task's score, the mean over the languages, and perplexity over all tokens."""
-        found = {
-            language: self.answered(rows.to_list(), partial(answer, self.generator, language))
-            for language, rows in self.validation.items()
-        }
-        losses = [(language, loss) for language, own in found.items() for _, loss, _ in own]
-        tokens = [count for own in found.values() for _, _, count in own]
-        fit = self.fit_of([loss for _, loss in losses], tokens)
+        found, fit, of_each = self.answers(self.validation, answer)
         if not self.is_world_process_zero():
             return {}
         scores = {
-            language: self.task.quick_score(
-                [text for text, _, _ in own], self.validation[language]["reply"][:], language
-            )
-            for language, own in found.items()
+            language: self.task.quick_score(texts, self.validation[language]["reply"][:], language)
+            for language, texts in found.items()
         }
         told = ", ".join(f"{language} {100 * score:.2f}" for language, score in scores.items())
         tqdm.write(
@@ -73,8 +65,7 @@ class TextTrainer(PairTrainer):
             f"{fit['perplexity']:.1f}"
         )
         named = {f"{self.task.metric}_{language}": score for language, score in scores.items()}
-        named |= by_language(losses, tokens)
-        return {self.task.metric: sum(scores.values()) / len(scores), **fit, **named}
+        return {self.task.metric: sum(scores.values()) / len(scores), **fit, **named, **of_each}
 
 
 def answer(generator: Generator, language: str, rows: Sequence[Record]) -> list[tuple[str, float, int]]:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 from torch import nn
-from transformers import Trainer, TrainingArguments
+from transformers import TrainingArguments
 
 from mrs_datasets.readers.xglue_files import predictions_path
 from mrs_suggest.common.errors import InputError, diverged
@@ -17,7 +17,7 @@ from mrs_suggest.models.understanding.understanding_start import UnderstandingPa
 from mrs_suggest.training.options import has_steps
 from mrs_suggest.training.run import Run, lower_batch_size
 from mrs_suggest.training.sampling import KeyedCollator, KeyedRows, sampler_of_run
-from mrs_suggest.training.trainer import OurTrainer
+from mrs_suggest.training.trainer import MeasuringTrainer
 from mrs_suggest.training.understanding import FAMILY
 from mrs_suggest.training.understanding.card import print_scores
 from mrs_suggest.training.understanding.data import Part, Parts, UnderstandingData, each, load_understanding_data
@@ -48,7 +48,7 @@ def collator_of(parts: UnderstandingParts, task: str) -> RowCollator:
     return RowCollator(parts.tokenizer, task if parts.shared else None)
 
 
-class UnderstandingTrainer(OurTrainer, Trainer):
+class UnderstandingTrainer(MeasuringTrainer):
     """The library's trainer with our batches and our evaluation.
 
     Attributes:
@@ -67,13 +67,9 @@ class UnderstandingTrainer(OurTrainer, Trainer):
         )
         return super().compute_loss(model, inputs, *args, **kwargs)
 
-    def evaluate(self, *args: Any, metric_key_prefix: str = "eval", **kwargs: Any) -> dict[str, float]:
+    def figures(self) -> dict[str, float]:
         """The score of each task and language (`score_xnli-en`), their mean (`score`, first over languages, then over
-        tasks), and the mean cross-entropy in nats of what is labelled (`loss`).
-
-        Every row is read once: each rank takes its share, however uneven, and what the model says is gathered.
-        """
-        self.parts.model.eval()
+        tasks), and the mean cross-entropy in nats of what is labelled (`loss`)."""
         predictions: Predictions = {}
         loss, labelled = 0.0, 0
         batch = self.args.per_device_eval_batch_size
@@ -87,9 +83,7 @@ class UnderstandingTrainer(OurTrainer, Trainer):
             predictions.setdefault(part.task.name, {})[part.language] = predictions_of(part, head, rows, said)
         found = {**validation_figures(predictions, self.validation), "loss": loss / max(1, labelled)}
         self.print_figures(found)
-        metrics = self.log_figures(found, metric_key_prefix)
-        self.parts.model.train()
-        return metrics
+        return found
 
     @cached_property
     def _encoded(self) -> list[tuple[Part, list[Row]]]:

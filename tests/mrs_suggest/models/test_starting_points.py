@@ -7,7 +7,7 @@ import pytest
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub import hub
-from mrs_suggest.models.adapters import Lora, add_lora, save_adapter, write_lora_state
+from mrs_suggest.models.adapters import add_lora, save_adapter, write_lora_state
 from mrs_suggest.models.generation.decoding.settings import Decoding
 from mrs_suggest.models.generation.generator import Generator
 from mrs_suggest.models.generation.tiny_generator import build_tiny_generator
@@ -64,7 +64,7 @@ def test_no_start_from_a_model_of_the_other_family(checkpoint: Path, tmp_path: P
 def test_nor_from_adapters_without_their_base(checkpoint: Path, tmp_path: Path, family: str, what: str) -> None:
     pytest.importorskip("peft")
     model = build_dual_encoder(str(checkpoint), "mean")
-    add_lora(model, Lora(rank=2))
+    add_lora(model, rank=2)
     save_adapter(model, tmp_path / "adapter", "org/base", None)
     (tmp_path / "checkpoint").mkdir()
     write_lora_state(model, tmp_path / "checkpoint")

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
-from transformers import Trainer, TrainingArguments
+from transformers import TrainingArguments
 
 from mrs_suggest.common.errors import InputError, run_with_sentence
 from mrs_suggest.training.trainer import OurTrainer, require_finite_weights
@@ -30,7 +30,7 @@ class Root(nn.Module):
         return {"loss": (self.weight * x).sqrt().sum()}
 
 
-class Stopping(OurTrainer, Trainer):
+class Stopping(OurTrainer):
     def get_train_dataloader(self) -> DataLoader[Any]:
         return DataLoader(self.train_dataset, batch_size=1, collate_fn=self.data_collator)  # type: ignore[arg-type]
 

@@ -84,8 +84,9 @@ def test_steps_of_each_source_by_hand(sizes: list[int], alpha: float, expected: 
 
 
 @given(any_case(mixed=False))
-def test_shares_are_exact(case: Case) -> None:
+def test_a_step_has_one_source_and_shares_are_exact(case: Case) -> None:
     steps = case.steps()
+    assert all(len({case.source(row) for row in rows}) == 1 for rows in steps)
     exact = shares(case.sizes, case.alpha) * len(steps)
     found = np.bincount([case.source(rows[0]) for rows in steps], minlength=len(case.sizes))
     needed = np.maximum(np.array(case.sizes) // case.step, 1)
@@ -131,12 +132,6 @@ def test_the_same_step_however_it_is_divided(case: Case, epoch: int) -> None:
     assert case.steps(epoch) == whole
 
 
-@given(any_case(mixed=False))
-def test_a_step_has_one_source(case: Case) -> None:
-    for rows in case.steps():
-        assert len({case.source(row) for row in rows}) == 1
-
-
 # --- epochs
 
 
@@ -167,16 +162,18 @@ def test_epochs_and_seeds_differ(mixed: bool) -> None:
 
 @given(any_case(), st.integers(0, 3), st.integers(0, 200))
 def test_a_resumed_epoch_has_the_batches_that_are_left(case: Case, epoch: int, done: int) -> None:
-    """As the trainer resumes: skip what was trained, then set the epoch on the sampler inside."""
-    expected = list(case.sampler(epoch=epoch))
+    """As the trainer resumes: skip what was trained, then set the epoch on the sampler inside, which passes it on."""
+    expected, sampler, told = list(case.sampler(epoch=epoch)), case.sampler(), list[int]()
+    sampler.told.append(told.append)
     done %= len(expected) + 1
-    loader = PairLoader(range(sum(case.sizes)), batch_sampler=case.sampler(), collate_fn=list)  # type: ignore[arg-type]
+    loader = PairLoader(range(sum(case.sizes)), batch_sampler=sampler, collate_fn=list)  # type: ignore[arg-type]
     resumed = skip_first_batches(loader, done)
     resumed.batch_sampler.batch_sampler.set_epoch(epoch)
     assert list(resumed) == expected[done:]
     loader.set_epoch(epoch + 1)  # the epochs after it are whole
     assert list(loader) == list(case.sampler(epoch=epoch + 1))
     assert len(loader) == len(expected)
+    assert told == [epoch, epoch + 1]
 
 
 @pytest.mark.parametrize("sizes", [[], [5, 0]])
@@ -197,16 +194,3 @@ def test_counted_numbers_tell_each_use_of_a_row(case: Case) -> None:
     for number, row in zip(flat(batches), usual, strict=True):
         assert divmod(number, rows) == (uses[row], row)
         uses[row] += 1
-
-
-def test_whoever_draws_with_the_epoch_is_told_of_it() -> None:
-    """Also where the library puts its own loader before the sampler, in the first epoch of a resumed run."""
-    from accelerate import skip_first_batches
-
-    told: list[int] = []
-    sampler = PairSampler([8], 2)
-    sampler.told.append(told.append)
-    PairLoader(list(range(8)), batch_sampler=sampler).set_epoch(1)
-    skipping = skip_first_batches(PairLoader(list(range(8)), batch_sampler=sampler), 1)
-    skipping.batch_sampler.batch_sampler.set_epoch(2)  # as transformers' trainer does
-    assert told == [1, 2]

@@ -121,7 +121,7 @@ def read_language_tags(path: Path) -> tuple[str, ...]:
 
 
 def convert_state(
-    state: Mapping[str, Tensor], arguments: Mapping[str, Any] | None = None, name: str = "the checkpoint"
+    state: Mapping[str, Tensor], arguments: Mapping[str, Any], name: str = "the checkpoint"
 ) -> tuple[BartConfig, dict[str, Tensor]]:
     """fairseq's weights under transformers' names, with the configuration that their shapes give.
 
@@ -130,7 +130,6 @@ def convert_state(
         arguments: of the training, for the facts that shapes do not show: the heads (by default, one for 64 of the
             width), dropout, activation, whether embeddings are scaled, the end tag.
     """
-    arguments = arguments or {}
     weights = {key: tensor for key, tensor in state.items() if not key.endswith(".version")}
     config = _config(weights, arguments, name)
     with torch.device("meta"):  # without memory for the weights

@@ -44,21 +44,20 @@ def test_an_output_of_its_own_is_frozen_too() -> None:
 @pytest.mark.parametrize("lowest", [0, 1, 3])
 def test_the_lowest_layers_of_the_decoder_stay(lowest: int) -> None:
     model = bart()
-    count = freeze_decoder_layers(model, lowest)
+    freeze_decoder_layers(model, lowest)
     prefixes = tuple(f"model.decoder.layers.{number}." for number in range(lowest))
     assert frozen(model) == {name for name, _ in model.named_parameters() if name.startswith(prefixes)}
-    assert count == sum(value.numel() for value in model.parameters() if not value.requires_grad)
 
 
 def test_other_architectures_keep_their_layers_elsewhere() -> None:
     model = mt5()
-    assert freeze_decoder_layers(model, 1) > 0
-    assert all(name.startswith("decoder.block.0.") for name in frozen(model))
+    freeze_decoder_layers(model, 1)
+    assert {name[:16] for name in frozen(model)} == {"decoder.block.0."}
     convolutional: Any = ConvolutionalForConditionalGeneration(
         ConvolutionalConfig(vocab_size=30, d_model=8, decoder_layers=2)
     )
-    assert freeze_decoder_layers(convolutional, 2) > 0
-    assert all(".decoder.blocks." in f".{name}" for name in frozen(convolutional))
+    freeze_decoder_layers(convolutional, 2)
+    assert {name[:15] for name in frozen(convolutional)} == {"decoder.blocks."}
 
 
 def test_more_layers_than_there_are_is_refused_in_a_sentence() -> None:

@@ -18,7 +18,7 @@ from mrs_suggest.models.generation.text_coder import PROMPT, PromptCoder, requir
 from mrs_suggest.models.starting_points import ALLOWED, GENERATOR
 from mrs_suggest.suggest.generation_suggester import Writer
 from mrs_suggest.suggest.suggester import Suggester
-from mrs_suggest.training.generation.training import SmoothedLoss
+from mrs_suggest.training.generation.training import smoothed_loss
 from tests.causal_model import KINDS, make_causal_model
 
 TEXTS = ["Are you coming tonight?", "Yes, see you there!", "No, sorry.", "What time does it start?", "Thanks a lot!"]
@@ -196,7 +196,7 @@ def test_the_same_message_gets_its_reply_in_the_language_of_the_prompt(folder: P
     labels, optimizer = batch.pop("labels"), torch.optim.Adam(generator.model.parameters(), lr=3e-3)
     for _ in range(100):
         optimizer.zero_grad()
-        SmoothedLoss(0.0)(generator.model(**batch), labels).backward()
+        smoothed_loss(generator.model(**batch), labels, smoothing=0.0).backward()
         optimizer.step()
     generator.save(tmp_path)
     model, tokenizer = AutoModelForCausalLM.from_pretrained(tmp_path), AutoTokenizer.from_pretrained(tmp_path)

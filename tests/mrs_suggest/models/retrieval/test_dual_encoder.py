@@ -122,14 +122,11 @@ def test_freeze_takes_embeddings_and_lowest_layers_of_both(
 ) -> None:
     model = build_dual_encoder(str(checkpoint), "pooler")
     before = [{name for name, p in encoder.named_parameters() if p.requires_grad} for encoder in encoders(model)]
-    count = freeze(model, embeddings, layers)
-    total = 0
+    freeze(model, embeddings, layers)
     for encoder, trained in zip(encoders(model), before, strict=True):
         frozen = {name for name, p in encoder.named_parameters() if not p.requires_grad} & trained
         wanted = {name for name, _ in encoder.named_parameters() if name.startswith(expected)} if expected else set()
         assert frozen == wanted
-        total += sum(p.numel() for name, p in encoder.named_parameters() if name in wanted)
-    assert count == total
 
 
 def test_layers_and_a_pooler_that_are_not_there_are_refused(checkpoint: Path, distilled: Path) -> None:
@@ -207,8 +204,6 @@ def test_one_encoder_is_one(checkpoint: Path, tmp_path: Path) -> None:
         after = encode_replies(shared, TEXTS)
         torch.testing.assert_close(encode_messages(shared, TEXTS), after)
         assert not torch.allclose(before, after, atol=1e-3)
-    layer = sum(p.numel() for p in encoder.encoder.layer[0].parameters())  # type: ignore[index, union-attr]
-    assert freeze(model, False, 1) == layer  # once, not once a route
 
 
 def test_static_vectors_are_means_of_a_table_a_route(checkpoint: Path) -> None:

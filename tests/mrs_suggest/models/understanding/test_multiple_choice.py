@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.models.adapters import Lora, add_lora, load_adapter, lora_state, save_adapter
+from mrs_suggest.models.adapters import add_lora, load_adapter, lora_state, save_adapter
 from mrs_suggest.models.understanding.choice_inputs import ChoiceCoder, Question, choice_scores
 from mrs_suggest.models.understanding.choice_start import ChoiceParts, build_choice_model, load_choice_model
 from mrs_suggest.models.understanding.multiple_choice import POOLINGS
@@ -140,7 +140,7 @@ def test_what_is_no_encoder_is_refused(checkpoint: Path, tmp_path: Path, marker:
 def test_adapters_train_with_the_head_and_load_with_it(checkpoint: Path, tmp_path: Path, head: str) -> None:
     pytest.importorskip("peft")
     parts = build_choice_model(str(checkpoint), head=head, encoder_dropout=0.0, seed=3)
-    add_lora(parts.model, Lora(rank=2, alpha=8), seed=3)
+    add_lora(parts.model, rank=2, alpha=8, seed=3)
     before = {name: value.clone() for name, value in parts.model.state_dict().items()}
     optimizer = torch.optim.SGD([one for one in parts.model.parameters() if one.requires_grad], lr=1.0)
     for _ in range(2):

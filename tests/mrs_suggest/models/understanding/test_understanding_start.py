@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModel, BertForSequenceClassification, MarianConfig, pipeline
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.models.adapters import Lora, add_lora, load_adapter, merge_lora, save_adapter
+from mrs_suggest.models.adapters import add_lora, load_adapter, merge_lora, save_adapter
 from mrs_suggest.models.understanding.text_rows import (
     ANSWER,
     LABEL,
@@ -107,7 +107,7 @@ def test_a_pipeline_of_the_library_gives_the_labels(checkpoint: Path, tmp_path: 
 @pytest.mark.parametrize("shared", [False, True])
 def test_adapters_come_back_with_the_head(checkpoint: Path, tmp_path: Path, shared: bool) -> None:
     parts = build_understanding(str(checkpoint), heads={"XNLI": XNLI}, shared=shared, seed=4)
-    add_lora(parts.model, Lora(rank=2), 4)
+    add_lora(parts.model, rank=2, seed=4)
     for name, parameter in parts.model.named_parameters():
         if parameter.requires_grad:
             assert "lora" in name or name.startswith(("heads.", "classifier.", "bert.pooler."))

@@ -1,6 +1,7 @@
 """The smoothed loss, the encoded pairs, and the evaluation of a generator while it trains."""
 
 import math
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,9 @@ from mrs_suggest.suggest.generation_suggester import Writer
 from mrs_suggest.training.generation.training import (
     METRICS,
     GenerationTrainer,
-    SmoothedLoss,
     encode_sources,
     perplexities,
+    smoothed_loss,
 )
 from mrs_suggest.training.reply.data import RunData, load_run_data
 from mrs_suggest.training.reply.options import ReplyArguments
@@ -64,7 +65,7 @@ def test_the_loss_is_fairseqs_and_the_librarys(seed: int, smoothing: float) -> N
 
     logits, labels = batch(seed)
     total, count = fairseq(logits, labels, smoothing)
-    loss = float(SmoothedLoss(smoothing)({"logits": logits}, labels))
+    loss = float(smoothed_loss({"logits": logits}, labels, smoothing=smoothing))
     assert loss == pytest.approx(total / count, rel=1e-5)
     library = LabelSmoother(epsilon=smoothing)({"logits": logits}, labels.clone())
     assert loss == pytest.approx(float(library), rel=1e-5)
@@ -75,13 +76,14 @@ def test_a_step_cut_into_batches_has_the_same_loss_and_gradient(seed: int, cuts:
     """Batches with few tokens must not count as much as those with many."""
     logits, labels = batch(seed)
     whole = logits.clone().requires_grad_()
-    loss = SmoothedLoss(0.2)({"logits": whole}, labels)
+    loss = smoothed_loss({"logits": whole}, labels, smoothing=0.2)
     loss.backward()
     tokens = (labels != IGNORED).sum()
     parts = logits.clone().requires_grad_()
     ends = [0, *sorted(cuts), len(labels)]
     losses = [
-        SmoothedLoss(0.2)({"logits": parts[begin:end]}, labels[begin:end], tokens) for begin, end in pairwise(ends)
+        smoothed_loss({"logits": parts[begin:end]}, labels[begin:end], tokens, smoothing=0.2)
+        for begin, end in pairwise(ends)
     ]
     torch.stack(losses).sum().backward()
     torch.testing.assert_close(torch.stack(losses).sum(), loss)
@@ -140,7 +142,7 @@ def make_trainer(data: RunData, generator: Generator, folder: Path) -> Generatio
     rows, _ = encode_sources(data, generator.coder)
     trainer = GenerationTrainer(
         model=generator.model, args=arguments, train_dataset=rows, data_collator=PairCollator(generator.pad),
-        compute_loss_func=SmoothedLoss(0.1),
+        compute_loss_func=partial(smoothed_loss, smoothing=0.1),
     )  # fmt: skip
     trainer.generator, trainer.validation = generator, data.validation
     return trainer

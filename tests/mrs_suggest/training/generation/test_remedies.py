@@ -1,6 +1,6 @@
 """The options against forgetting: what is refused, steps of two kinds, limits, interpolation."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
-from transformers import MT5Config, MT5ForConditionalGeneration
+from transformers import MT5Config, MT5ForConditionalGeneration, TrainingArguments
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.models.retrieval.tiny import train_tokenizer
@@ -70,38 +70,20 @@ def test_pairs_alone_decide_how_long_an_epoch_is(pairs: int, texts: int, share: 
 # --- the limit
 
 
-@dataclass
-class Trainer:
-    """What the mixin needs of the library's."""
-
-    watch: Watch | None = None
-    state: Any = field(default_factory=lambda: SimpleNamespace(best_metric=None, global_step=2))
-    control: Any = field(default_factory=lambda: SimpleNamespace(should_training_stop=False))
-    told: list[dict[str, float]] = field(default_factory=list)
-
-    def log_figures(self, figures: Any, prefix: str) -> dict[str, float]:
-        self.told.append(figures)
-        return {f"{prefix}_{name}": value for name, value in figures.items()}
-
-    def is_world_process_zero(self) -> bool:
-        return True
-
-    def _determine_best_metric(self, metrics: Any, trial: Any) -> bool:
-        better = self.state.best_metric is None or metrics["eval_loss"] < self.state.best_metric
-        self.state.best_metric = metrics["eval_loss"] if better else self.state.best_metric
-        return better
+def watched(folder: Path, limit: float) -> WatchesLanguages:
+    arguments = TrainingArguments(
+        output_dir=str(folder), use_cpu=True, report_to="none", metric_for_best_model="loss", greater_is_better=False
+    )
+    trainer = WatchesLanguages(nn.Linear(1, 1), arguments)
+    trainer.watch = Watch({"es": ["hola"]}, limit, None)  # type: ignore[arg-type]
+    trainer.state.global_step = 2
+    return trainer
 
 
-class Watched(WatchesLanguages, Trainer):  # type: ignore[misc]
-    pass
-
-
-def watched(limit: float) -> Any:
-    return Watched(Watch({"es": ["hola"]}, limit, None))  # type: ignore[arg-type]
-
-
-def test_a_run_stops_above_its_limit_and_keeps_what_was_before(capsys: pytest.CaptureFixture[str]) -> None:
-    trainer = watched(0.1)
+def test_a_run_stops_above_its_limit_and_keeps_what_was_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trainer = watched(tmp_path, 0.1)
     best = [
         trainer._determine_best_metric(trainer.log_figures({"loss": loss, **share}, "eval"), None)
         for loss, share in ((3.0, {}), (2.0, {"wrong_language": 0.1}), (1.0, {"wrong_language": 0.11}))
@@ -112,7 +94,7 @@ def test_a_run_stops_above_its_limit_and_keeps_what_was_before(capsys: pytest.Ca
     told = capsys.readouterr().out
     assert "stopped at step 2: 0.110 of the replies to es are in another language" in told
     assert "first checkpoint" not in told
-    trainer = watched(0.0)
+    trainer = watched(tmp_path, 0.0)
     assert trainer._determine_best_metric(trainer.log_figures({"loss": 3.0, "wrong_language": 1.0}, "eval"), None)
     assert trainer.control.should_training_stop
     assert "it is the first checkpoint, and is kept: evaluate more often" in capsys.readouterr().out

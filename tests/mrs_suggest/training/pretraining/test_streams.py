@@ -174,7 +174,7 @@ def test_objectives_take_turns_without_reading_ahead(cache: Path, tmp_path: Path
     both = [rows_of(data, pack=pack) for pack in (True, False)]
     samplers = [TextSampler(rows, 4, alpha=0.3, mixed=True, seed=1) for rows in both]
     mixed = MixedSampler(samplers, [sum(map(len, rows)) for rows in both], [0.75, 0.25], 1)
-    rows: KeyedRows[int] = KeyedRows([(number, text) for number, own in enumerate(both) for text in own], 99)
+    rows = KeyedRows([(number, text) for number, own in enumerate(both) for text in own], 99)
     assert len(rows) == 99
     before = sum(path.is_dir() for path in cache.iterdir())
     steps = iter(mixed)

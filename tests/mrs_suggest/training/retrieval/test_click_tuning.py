@@ -14,7 +14,6 @@ from mrs_suggest.models.saved.record import read_record
 from mrs_suggest.suggest.ranking.trigger import Trigger
 from mrs_suggest.training.retrieval.click_tuning import (
     LEAST_CLICKS,
-    Choices,
     calibrate,
     calibrated,
     calibration_gain,
@@ -48,7 +47,7 @@ def people(count: int, shown_by: np.ndarray, wanted: np.ndarray, seed: int, code
             told = json.dumps([dict(zip(NAMES, (parts[one] * shown_by).tolist(), strict=True)) for one in best])
             chosen = None if picked == 3 else picked + 1
             who = f"session {session}"
-            rows.append((f"id {len(rows)}", who, "m", "v1", code, None, "[1, 1, 1]", chosen, 0, None, told))
+            rows.append((f"id {len(rows)}", who, "m", "v1", code, None, "[1, 1, 1]", chosen, 0, None, told, None))
     return rows[:count]
 
 
@@ -76,49 +75,20 @@ def test_weights_that_are_right_already_are_seldom_changed() -> None:
     assert sum(one.ends is not None and one.ends[0] > 0 for one in gains) <= 4
 
 
-def weighted_by_propensity(choices: Choices, propensities: np.ndarray) -> np.ndarray:
-    """Theta of a choice without terms of places, whose clicks are weighted by 1 / propensity of their place."""
-    from scipy.optimize import minimize
-
-    weights = 1 / propensities[choices.chosen]
-
-    def loss(theta: np.ndarray) -> float:
-        return float(-(weights * log_likelihood(choices, theta, np.zeros(choices.parts.shape[1]))).sum())
-
-    return np.asarray(minimize(loss, np.ones(2), method="L-BFGS-B", bounds=[(0, None)] * 2).x)
-
-
-def test_propensities_from_the_same_clicks_add_nothing_to_the_terms_of_places() -> None:
-    """Distances of the first part's share from people's, in ten simulations."""
-
-    def off(theta: np.ndarray) -> float:
-        return float(abs((OLD * theta / (OLD @ theta))[0] - WANTED[0]))
-
-    terms, weighted, ignored = [], [], []
-    for seed in range(10):
-        choices = choices_of(people(2000, OLD, WANTED, 100 + seed), "v1", ["en"], NAMES)
-        theta, places = fit(choices)
-        terms.append(off(theta))
-        weighted.append(off(weighted_by_propensity(choices, np.exp(places - places.max()))))
-        ignored.append(off(weighted_by_propensity(choices, np.ones(3))))
-    assert np.mean(terms) < 1.2 * np.mean(weighted)
-    assert np.mean(terms) < 0.5 * np.mean(ignored), "without either, the place is taken for a taste"
-
-
 def test_choices_are_among_the_suggestions_that_were_shown() -> None:
     rows = people(300, OLD, WANTED, 8)
-    only = [(*row, "[3, 1]") if row[7] in (1, 3) else row for row in rows]
+    only = [(*row[:11], "[3, 1]") if row[7] in (1, 3) else row for row in rows]
     choices = choices_of(only, "v1", ["en"], NAMES)
     told = [row for row in only if row[7] is not None]
     for number, row in enumerate(told):
         parts = json.loads(row[10])
-        if len(row) > 11:
+        if row[11]:
             assert [list(one.values()) for one in (parts[2], parts[0])] == choices.parts[number, :2].tolist()
             assert np.isnan(choices.parts[number, 2]).all()
             assert choices.chosen[number] == (0 if row[7] == 3 else 1)
         else:
             assert choices.chosen[number] == row[7] - 1
-    assert len(choices_of([(*row, "[1]") for row in rows if row[7] == 1], "v1", ["en"], NAMES).chosen) == 0
+    assert len(choices_of([(*row[:11], "[1]") for row in rows if row[7] == 1], "v1", ["en"], NAMES).chosen) == 0
     # Only choices of this model and language count.
     rows = people(300, OLD, WANTED, 5)
     count = len(choices_of(rows, "v1", ["en"], NAMES).chosen)
@@ -136,13 +106,13 @@ def overconfident(count: int, seed: int, offset: float = -1.0, slope: float = 0.
         used, real = (float(1 / (1 + np.exp(-one))) for one in (odds, offset + slope * odds))
         chosen = int(rng.integers(1, 3)) if rng.random() < real else None
         parts = json.dumps([{"nearest": part} for part in rng.normal(size=2)])
-        rows.append((f"id {number}", f"s {number // 3}", "m", "v1", "en", used, "[1, 1]", chosen, 0, None, parts))
+        rows.append((f"id {number}", f"s {number // 3}", "m", "v1", "en", used, "[1, 1]", chosen, 0, None, parts, None))
     return rows
 
 
 def test_the_probability_of_use_is_refitted_to_what_people_choose() -> None:
     rows = overconfident(4000, 9)
-    hidden = [(*rows[0], "[]"), (*rows[1][:5], None, *rows[1][6:]), (*rows[2][:6], "[]", *rows[2][7:])]
+    hidden = [(*rows[0][:11], "[]"), (*rows[1][:5], None, *rows[1][6:]), (*rows[2][:6], "[]", *rows[2][7:])]
     used, chosen, sessions = outcomes_of([*rows, *hidden], "v1", ["en"])
     assert len(used) == 4000, "answers that showed nothing, or had no probability, do not count"
     offset, slope = calibrate(used, chosen)
@@ -182,19 +152,19 @@ def test_a_copy_with_another_probability_keeps_its_weights(tmp_path: Path) -> No
 
 
 def test_slopes_are_those_of_the_likelihood() -> None:
-    from mrs_suggest.training.retrieval.click_tuning import _value_and_slopes
-
     rows = people(50, OLD, WANTED, 4)
-    rows[3] = (*rows[3][:-1], json.dumps(json.loads(rows[3][-1])[:2]))  # an answer of two suggestions
+    rows[3] = (*rows[3][:10], json.dumps(json.loads(rows[3][10])[:2]), None)  # an answer of two suggestions
     choices = choices_of([row for row in rows if row[7] != 3], "v1", ["en"], NAMES)
     theta, places = np.array([0.7, 1.3]), np.array([0.0, 0.2, -0.1])
-    _, by_theta, by_place = _value_and_slopes(choices, theta, places)
+    _, by_theta, by_place = log_likelihood(choices, theta, places)
+
+    def rise(theta_step: Any, place_step: Any) -> float:
+        up = log_likelihood(choices, theta + theta_step, places + place_step)[0].sum()
+        return float(up - log_likelihood(choices, theta - theta_step, places - place_step)[0].sum()) / 2e-6
+
     for slopes, number, step in [(by_theta, 0, (1e-6, 0)), (by_theta, 1, (0, 1e-6))]:
-        up = log_likelihood(choices, theta + step, places).sum() - log_likelihood(choices, theta - step, places).sum()
-        assert slopes[number] == pytest.approx(up / 2e-6, rel=1e-4)
-    move = np.array([0, 0, 1e-6])
-    up = log_likelihood(choices, theta, places + move).sum() - log_likelihood(choices, theta, places - move).sum()
-    assert by_place[2] == pytest.approx(up / 2e-6, rel=1e-4)
+        assert slopes[number] == pytest.approx(rise(np.array(step), 0.0), rel=1e-4)
+    assert by_place[2] == pytest.approx(rise(0.0, np.array([0, 0, 1e-6])), rel=1e-4)
 
 
 def test_a_tuned_copy_answers_with_other_weights_and_says_so(tmp_path: Path) -> None:
@@ -210,7 +180,7 @@ def test_a_tuned_copy_answers_with_other_weights_and_says_so(tmp_path: Path) -> 
         parts = rng.normal(size=(3, len(names)))
         told = json.dumps([dict(zip(names, row, strict=True)) for row in parts.tolist()])
         chosen = int(np.argmax(3 * parts[:, 0] + rng.gumbel(size=3))) + 1
-        rows.append((f"id {number}", None, "m", "v1", "en", None, "[1, 1, 1]", chosen, 0, None, told))
+        rows.append((f"id {number}", None, "m", "v1", "en", None, "[1, 1, 1]", chosen, 0, None, told, None))
     found = tune(model, "v1", rows, out, overwrite=False)
     assert found["theta"][names[0]] > 5 * found["theta"][names[1]]
     assert read_record(out)["clicks"] == found
@@ -226,7 +196,7 @@ def test_a_tuned_copy_answers_with_other_weights_and_says_so(tmp_path: Path) -> 
 
 def test_clicks_that_show_nothing_better_change_nothing(tmp_path: Path) -> None:
     model = read_baselines()["everyday-retriever"].folder
-    rows = [(*row[:-1], row[-1].replace("direct", "nearest")) for row in people(1500, OLD, OLD, 7)]
+    rows = [(*row[:10], row[10].replace("direct", "nearest"), None) for row in people(1500, OLD, OLD, 7)]
     with pytest.raises(InputError, match="the clicks show no better weights: .*; nothing was written"):
         tune(model, "v1", rows, tmp_path / "out", overwrite=False)
     assert not (tmp_path / "out").exists()

@@ -1,7 +1,6 @@
 """Adding a generator to tuned rankers, and candidates from the memory."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 import pytest
@@ -40,14 +39,12 @@ class Knowing:
 def added(
     generator: Knowing, languages: Sequence[str] = ("en",), validation: Sequence[str] = ("en",)
 ) -> dict[str, LanguageRanker]:
-    def make(language: str) -> SecondStage | None:
-        return SecondStage(generator, encode, language, 1) if language in languages else None
-
     parts = {language: data(language) for language in ("en", "nl")}
     pairs = {language: [part.train] for language, part in parts.items()}
     indexes = {"en": index(), "nl": index()}
     asked = [parts[language] for language in validation]
-    return build_rankers(encode, indexes, pairs, asked, BLIND, finish=partial(add_generator, make_stage=make))
+    stages = {language: SecondStage(generator, encode, language, 1) for language in languages}
+    return add_generator(*build_rankers(encode, indexes, pairs, asked, BLIND), stages)
 
 
 def test_validation_finds_that_the_generator_knows() -> None:
@@ -117,7 +114,7 @@ def test_training_replies_that_the_set_lacks_join_as_candidates() -> None:
 
     responses = longer.responses
     whole = ResponseIndex.build(vectors, responses.replies, responses.clusters, responses.log_probs)  # type: ignore[arg-type]
-    rankers = build_rankers(encode, {"en": whole}, {"en": [pairs]}, [part], RankerOptions(("nearest",)), own=own)
+    rankers, _ = build_rankers(encode, {"en": whole}, {"en": [pairs]}, [part], RankerOptions(("nearest",)), own=own)
     assert rankers["en"].memory.replies.tolist() == [2, 12, 13]
     message = "en question about 3"
     (best,) = rankers["en"].suggest(message, encode([message])[0], 1)

@@ -31,7 +31,7 @@ def index() -> ResponseIndex:
 
 def test_a_tuned_ranker_answers_as_the_memory_does() -> None:
     part = data("en")
-    found = build_rankers(encode, {"en": index()}, {"en": [part.train]}, [part], RankerOptions())
+    found, _ = build_rankers(encode, {"en": index()}, {"en": [part.train]}, [part], RankerOptions())
     for number in range(12):
         message = f"en question about {number}"
         assert found["en"].suggest(message, encode([message])[0], 1)[0].reply == REPLIES[number]
@@ -44,7 +44,7 @@ def test_each_language_remembers_its_own_pairs_only() -> None:
     parts = {"en": data("en"), "nl": data("nl", shift=5)}
     pairs = {language: [part.train] for language, part in parts.items()}
     indexes = {"en": index(), "nl": index(), "de": index()}
-    found = build_rankers(encode, indexes, pairs, list(parts.values()), RankerOptions(("nearest",)))
+    found, _ = build_rankers(encode, indexes, pairs, list(parts.values()), RankerOptions(("nearest",)))
     assert set(found) == {"en", "nl"}  # German has no pairs, so nothing is remembered
     for language, shift in (("en", 0), ("nl", 5)):
         message = f"{language} question about 3"
@@ -54,13 +54,13 @@ def test_each_language_remembers_its_own_pairs_only() -> None:
 def test_pairs_with_other_replies_or_beyond_the_limit_are_not_remembered() -> None:
     part = data("en")
     other = Dataset.from_dict({"message": ["unknown 1", "known 2"], "reply": ["never seen", "Reply NUMBER 2!"]})
-    found = build_rankers(encode, {"en": index()}, {"en": [other]}, [part], RankerOptions(("nearest",)))
+    found, _ = build_rankers(encode, {"en": index()}, {"en": [other]}, [part], RankerOptions(("nearest",)))
     assert found["en"].memory.replies.tolist() == [2]
     assert len(found["en"].memory.vectors) == 1
     part = data("en")
     for limit, remembered in ((20, 20), (200_000, 60)):
         options = RankerOptions(("nearest",), messages=limit)
-        found = build_rankers(encode, {"en": index()}, {"en": [part.train]}, [part], options)
+        found, _ = build_rankers(encode, {"en": index()}, {"en": [part.train]}, [part], options)
         assert len(found["en"].memory.vectors) == remembered
 
 
@@ -68,7 +68,7 @@ def test_equal_seeds_give_equal_rankers_and_a_language_without_validation_is_tun
     parts = {"en": data("en"), "nl": data("nl")}
     pairs = {language: [part.train] for language, part in parts.items()}
     both = [
-        build_rankers(encode, {"en": index(), "nl": index()}, pairs, [parts["en"]], RankerOptions(), seed=3)
+        build_rankers(encode, {"en": index(), "nl": index()}, pairs, [parts["en"]], RankerOptions(), seed=3)[0]
         for _ in range(2)
     ]
     for language in ("en", "nl"):

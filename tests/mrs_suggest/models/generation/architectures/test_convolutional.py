@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import DynamicCache, EncoderDecoderCache
 
 from mrs_suggest.common.errors import InputError
-from mrs_suggest.models.adapters import Lora, add_lora
+from mrs_suggest.models.adapters import add_lora
 from mrs_suggest.models.generation.architectures.convolutional import (
     ConvolutionalConfig,
     ConvolutionalForConditionalGeneration,
@@ -183,7 +183,7 @@ def test_what_does_not_work_with_it_is_said_in_one_sentence(trained: tuple[Gener
     with pytest.raises(InputError, match="type 'mrs_convolutional_seq2seq', and CTranslate2 converts .*; it keeps"):
         write_ctranslate2(generator, folder, folder, int8=False)
     with pytest.raises(InputError, match="ConvolutionalForConditionalGeneration has no linear layers of attention"):
-        add_lora(generator.model, Lora())
+        add_lora(generator.model)
     with pytest.raises(InputError, match="convolutional: only for `mrs train generation`"):
         with_model_revision(LoraArguments(data="x", model_name_or_path="convolutional"))
     named = GenerationArguments(data="x", model_name_or_path="convolutional")
