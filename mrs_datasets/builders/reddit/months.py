@@ -93,8 +93,7 @@ def _forget_if_changed(build: Build, name: str, path: Location) -> None:
     noted = build.work.done(STAGE, name)
     if noted is None:
         return
-    now = stamp(path)
-    if now and now == noted["stamp"]:
+    if (now := stamp(path)) and now == noted["stamp"]:
         return
     if dump_sha256(path) == noted["sha256"]:
         build.work.finish(STAGE, name, {**noted, "stamp": now})
