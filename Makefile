@@ -16,7 +16,15 @@ FLOORS := build/floors
 HARNESSES := $(addprefix build/harness/,lm_eval lighteval)
 # What the shipped baseline is distilled from: a hub id, or a folder with the model.
 ENCODER ?= intfloat/multilingual-e5-small
+SHIPPED := mrs_suggest/suggest/embedded/everyday-retriever
 TEACHER := build/e5-everyday/run.json
+# Sentences in the public domain (CC0), from which its student and its guard learn, too.
+COMMON_VOICE := build/common-voice
+COLLECTED = $(foreach language,$(1),$(language)=$(COMMON_VOICE)/server/data/$(language)/sentence-collector.txt)
+SENTENCES := $(call COLLECTED,de en es) fr=$(COMMON_VOICE)/server/data/fr/issue2259_deleted_export_readd_fixed.txt \
+	it=$(COMMON_VOICE)/server/data/it/frasi.txt $(call COLLECTED,ja nl pt) \
+	ru=$(COMMON_VOICE)/server/data/ru/highsource-de-ru-translations.txt \
+	sv=$(COMMON_VOICE)/server/data/sv-SE/sentence-collector.txt
 PACKED := --base intfloat/multilingual-e5-small --base-license mit --remember mrs-everyday
 # Nothing here needs the hub: a missing file is an error at once, not a time-out.
 OFFLINE := HF_HUB_OFFLINE=1 HF_EVALUATE_OFFLINE=1 TOKENIZERS_PARALLELISM=false
@@ -171,14 +179,19 @@ bench-desk: $(STAMP)  ## a help desk's own replies, without and with example mes
 sample: $(STAMP)  ## rebuild the embedded sample from the phrase books
 	$(BIN)/mrs data prepare mrs --source sample --out mrs_datasets/sample --overwrite
 
-baseline: $(TEACHER)  ## fine-tune an encoder, distil it and pack the student, the baseline that ships in the package
+baseline: $(TEACHER) $(COMMON_VOICE)  ## fine-tune an encoder, distil it and pack the student, the baseline that ships in the package
 	$(OFFLINE) $(BIN)/mrs train retrieval --config trainers/configs/retrieval/everyday.yaml
-	$(OFFLINE) $(BIN)/mrs train retrieval --config trainers/configs/retrieval/everyday_pairs.yaml
-	$(OFFLINE) $(BIN)/python -m mrs_suggest.training.retrieval.shrink build/everyday mrs_suggest/suggest/embedded/everyday-retriever $(PACKED)
+	$(OFFLINE) $(BIN)/mrs train retrieval --config trainers/configs/retrieval/everyday_text.yaml --distill_text $(SENTENCES)
+	$(OFFLINE) $(BIN)/python -m mrs_suggest.training.retrieval.shrink build/everyday $(SHIPPED) $(PACKED)
+	$(OFFLINE) $(BIN)/mrs models guard $(SHIPPED) --text $(SENTENCES) --sheet tests/guard_sheet.tsv
 
 baseline-large: $(TEACHER)  ## the larger baseline, in build/everyday-retriever-large: all layers of that encoder
 	$(OFFLINE) $(BIN)/mrs train retrieval --config trainers/configs/retrieval/everyday_large.yaml
 	$(OFFLINE) $(BIN)/python -m mrs_suggest.training.retrieval.shrink build/everyday-large build/everyday-retriever-large $(PACKED)
+
+$(COMMON_VOICE):
+	git clone --quiet --filter=blob:none https://github.com/mozilla/common-voice $@
+	git -C $@ checkout --quiet 168898f
 
 $(TEACHER): | $(STAMP)
 	$(BIN)/mrs train retrieval --config trainers/configs/retrieval/e5/everyday.yaml --model_name_or_path $(ENCODER)
