@@ -57,15 +57,14 @@ class InventedLanguage:
     Attributes:
         never: orders that no learner uses.
         wrong_cases: endings or particles that may replace that of the object.
-        numbers: all number words, accepted or not.
+        vocabulary: phenomenon -> its words and endings, accepted or not.
     """
 
     code: str
     never: tuple[str, ...]
     lexicon: Lexicon
-    pronouns: dict[str, str]
     wrong_cases: Sequence[str]
-    numbers: Sequence[str]
+    vocabulary: dict[str, Sequence[str]]
 
     def subjects(self, meaning: Meaning) -> Subjects:
         raise NotImplementedError
@@ -90,7 +89,7 @@ class InventedLanguage:
         raise NotImplementedError
 
     def wrong_pronouns(self, parts: Parts) -> Sequence[str]:
-        return list(self.pronouns.values())
+        raise NotImplementedError
 
     def wrong_suffixes(self, stem: str) -> Sequence[str]:
         raise NotImplementedError
@@ -133,7 +132,7 @@ class InventedLanguage:
             for pronoun in self.wrong_pronouns(parts):
                 yield parts._replace(subject=pronoun, particle=self.particles(pronoun)[0][0], order=order)
         elif phenomenon == NUMBER and parts.number:
-            yield from (parts._replace(number=number) for number in self.numbers)
+            yield from (parts._replace(number=number) for number in self.vocabulary[NUMBER])
         elif phenomenon == VERB_SUFFIX:
             yield from (parts._replace(suffix=suffix) for suffix in self.wrong_suffixes(parts.verb))
         elif phenomenon == DECLENSION:
@@ -219,7 +218,13 @@ class Qaa(InventedLanguage):
         self.lexicon = Lexicon(words, "o")
         self.into = {noun for noun, name in self.lexicon.nouns if name == "place" and random.random() < 0.5}
         self.wrong_cases = [ending for pair in self.case_endings.values() for ending in pair]
-        self.numbers = [self.lexicon.number(number) for number in NUMBERS]
+        self.vocabulary = {
+            PRONOUN: [*self.pronouns.values(), *self.rare_pronouns.values()],
+            NUMBER: [self.lexicon.number(number) for number in NUMBERS],
+            VERB_SUFFIX: [ending for pair in self.endings.values() for ending in pair],
+            DECLENSION: self.wrong_cases,
+            LOANWORD: list(self.lexicon.loans.values()),
+        }
 
     def subjects(self, meaning: Meaning) -> Subjects:
         if not meaning.subject:
@@ -308,8 +313,14 @@ class Qab(InventedLanguage):
         self.lexicon = Lexicon(words, "ë")
         self.towards = {noun for noun, name in self.lexicon.nouns if name == "place" and random.random() < 0.6}
         self.wrong_cases = [self.marks[name] for name in ("object", "subject", "to", "towards")]
-        words_of_numbers = [self.lexicon.number(number) for number in NUMBERS]
-        self.numbers = [word + name for word in words_of_numbers for name in self.classifiers.values()]
+        numbers = [self.lexicon.number(number) for number in NUMBERS]
+        self.vocabulary = {
+            PRONOUN: list(self.pronouns.values()),
+            NUMBER: [number + name for number in numbers for name in self.classifiers.values()],
+            VERB_SUFFIX: [ending for ending in self.endings.values() if ending],
+            DECLENSION: list(self.marks.values()),
+            LOANWORD: list(self.lexicon.loans.values()),
+        }
 
     def subjects(self, meaning: Meaning) -> Subjects:
         if not meaning.subject:
@@ -356,6 +367,9 @@ class Qab(InventedLanguage):
             thing = f"{parts.number} {self.marks['of']} {thing}"
         subject, verb = f"{parts.subject} {parts.particle}", parts.verb + parts.suffix
         return {"S": subject, "V": verb, "O": thing, "N": parts.number, "T": parts.time, "P": parts.please}
+
+    def wrong_pronouns(self, parts: Parts) -> Sequence[str]:
+        return list(self.pronouns.values())
 
     def wrong_suffixes(self, stem: str) -> Sequence[str]:
         return list(self.endings.values())
