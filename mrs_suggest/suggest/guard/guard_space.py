@@ -15,7 +15,7 @@ import re
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -108,34 +108,26 @@ class GuardSpace:
         scale = VECTOR_LENGTH / max(float(spread), 1e-9)
         features = _features(texts, (vectors - mean) * scale)
         held = _scores(_logistic(features[~left_out], grave[~left_out]), features[left_out])
-        fitted = _logistic(features, grave)
+        fitted, named = _logistic(features, grave), _logistic(features[grave], kinds[grave])
+        weights, bias = np.concatenate([fitted[0], named[0]], axis=1), np.concatenate([fitted[1], named[1]])
+        weights[BUCKETS:] *= scale  # so that it takes vectors as they are
+        bias -= mean @ weights[BUCKETS:]
+        # Stored as they will be read, and the thresholds are those of what is stored.
+        weights = weights.astype(np.float16).astype(np.float32)
+        space = cls(weights, bias.astype(np.float32), 0.0, 0.0, fingerprint(examples), 0.0)
         calm = list(dict.fromkeys([*unseen, *own]))  # a run on the sample has the same messages in both
-        scores = dict[str, float]()
-        if calm:
-            others = (np.asarray(encode(calm), np.float32) - mean) * scale
-            scores = dict(zip(calm, _scores(fitted, _features(calm, others)).tolist(), strict=True))
+        scores = dict(zip(calm, space.scores(calm, encode(calm))[0][:, 0].tolist(), strict=True)) if calm else {}
         groups = [[scores[text] for text in unseen] or held[~grave[left_out]], [scores[text] for text in own]]
         threshold, self_harm = (
             max(float(np.quantile(group, 1 - share, method="higher")) for group in groups if len(group))
             for share in (ALARMS, SELF_HARM_ALARMS)
         )
         recall = float((held[grave[left_out]] > threshold).mean())
-        named = _logistic(features[grave], kinds[grave])
-        weights, bias = np.concatenate([fitted[0], named[0]], axis=1), np.concatenate([fitted[1], named[1]])
-        weights[BUCKETS:] *= scale  # so that it takes vectors as they are
-        bias -= mean @ weights[BUCKETS:]
-        # Stored as they will be read.
-        weights = weights.astype(np.float16).astype(np.float32)
-        return cls(weights, bias.astype(np.float32), threshold, self_harm, fingerprint(examples), recall)
+        return replace(space, threshold=threshold, self_harm=self_harm, recall=recall)
 
-    def reasons(self, messages: Sequence[str], vectors: Vectors) -> list[str | None]:
-        """The reason of each message, or None; `vectors` (n, dimension) are those of the n messages.
-
-        The n-grams alone must have a positive score: far from all examples, as in another script or among emojis, the
-        score of a vector is meaningless.
-        """
-        if self.recall < LEAST_RECALL:
-            return [None] * len(messages)
+    def scores(self, messages: Sequence[str], vectors: Vectors) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """(n, 1 + reasons) scores of n messages with vectors (n, dimension), and (n,) whether the n-grams alone have a
+        positive one: far from all examples, as in another script or among emojis, that of a vector is meaningless."""
         rows = np.asarray(vectors, np.float32) @ self.weights[BUCKETS:] + self.bias
         known = np.zeros(len(rows), bool)
         for number, message in enumerate(messages):
@@ -143,6 +135,13 @@ class GuardSpace:
                 grams = self.weights[buckets].sum(axis=0) / np.sqrt(len(buckets))
                 rows[number] += grams
                 known[number] = grams[0] > 0
+        return rows, known
+
+    def reasons(self, messages: Sequence[str], vectors: Vectors) -> list[str | None]:
+        """The reason of each message, or None; `vectors` (n, dimension) are those of the n messages."""
+        if self.recall < LEAST_RECALL:
+            return [None] * len(messages)
+        rows, known = self.scores(messages, vectors)
         best = [SENSITIVE[number] for number in rows[:, 1:].argmax(axis=1)]
         return [
             reason if is_known and score > (self.self_harm if reason == SELF_HARM else self.threshold) else None

@@ -28,6 +28,7 @@ from mrs_datasets.synthetic.staple import SIZES, Drawn, counted, draw_prompts, p
 
 SEED = 9
 LANGUAGES = made_up_languages(SEED)
+QAA, QAB = LANGUAGES["qaa"], LANGUAGES["qab"]
 codes = pytest.mark.parametrize("code", list(LANGUAGES))
 meanings = st.builds(
     lambda number, pair: draw_meaning(pair, Random(number)), st.integers(0, 10**6), st.sampled_from(pairs(wider=True))
@@ -49,11 +50,11 @@ def test_translations_with_an_error_are_never_accepted(code: str, meaning: Meani
     usual = accepted[0].text.split()
     if NUMBER in wrong:  # one word is another one, which the language knows as a number
         (left,), (right,) = set(usual) - set(wrong[NUMBER].split()), set(wrong[NUMBER].split()) - set(usual)
-        assert {left, right} <= set(language.numbers)
+        assert {left, right} <= set(language.vocabulary[NUMBER])
     if LOANWORD in wrong:
         assert language.lexicon.loans[meaning.noun] in wrong[LOANWORD]
     if PRONOUN in wrong:
-        assert set(wrong[PRONOUN].split()) & set(language.pronouns.values())
+        assert set(wrong[PRONOUN].split()) & set(language.vocabulary[PRONOUN])
     assert sorted(wrong[WORD_ORDER].split()) in [sorted(one.text.split()) for one in accepted]
 
 
@@ -142,7 +143,7 @@ def test_a_seed_gives_equal_rows_and_another_one_other_words_and_prompts(monkeyp
     assert row(once.languages["qaa"], first, 6) != row(once.languages["qaa"], first, 5)
     assert once.splits["train"] != other.splits["train"]
     lexicons = [drawn.languages["qaa"].lexicon for drawn in (once, other)]
-    loans = set(LANGUAGES["qaa"].lexicon.loans.values())
+    loans = set(QAA.lexicon.loans.values())
     stems = []
     for lexicon in lexicons:
         found = [stem for options in (*lexicon.nouns.values(), *lexicon.verbs.values()) for stem, _ in options]
