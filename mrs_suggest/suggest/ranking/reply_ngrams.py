@@ -37,7 +37,7 @@ class ReplyNgrams:
         ends: list[int] = [0]
         for reply in replies:
             for grams in prepare_official(reply, tokenizer).ngrams:
-                numbers += sorted(known.setdefault(gram, len(known)) for gram in grams)
+                numbers += sorted(known.setdefault(gram, len(known)) for gram in sorted(grams))
                 ends.append(len(numbers))
         return cls(np.array(numbers, np.int32), np.array(ends, np.int64))
 

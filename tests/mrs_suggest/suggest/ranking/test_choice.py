@@ -28,6 +28,11 @@ def test_similarity_is_the_weighted_rouge_of_the_metric() -> None:
         np.testing.assert_allclose(found[row], expected, atol=1e-9)
 
 
+def test_n_grams_are_numbered_alike_in_every_process() -> None:
+    ngrams = ngrams_of(["e d c b a", *"abcde"])  # Python orders a set of words by a new key in each process
+    assert ngrams.numbers[-5:].tolist() == [0, 1, 2, 3, 4]
+
+
 def test_similarity_of_some_replies_is_that_part_of_the_table() -> None:
     ngrams = ngrams_of(REPLIES)
     whole = ngrams.similarities(range(len(REPLIES)))
