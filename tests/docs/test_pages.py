@@ -62,6 +62,11 @@ def test_every_link_and_anchor_leads_somewhere() -> None:
     assert sum(1 for page in pages for _ in links(page)) > 100
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_a_reader_of_a_clone_learns_how_to_make_generated_pages(page: str) -> None:
+    assert "`make docs`" in (ROOT / page).read_text(encoding="utf-8")  # links to them are dead until then
+
+
 # The blocks of this page are files and parts of files; test_first_contribution.py puts them in their places.
 WHOLE = [page for page in PAGES if page.name != "first_contribution.md"]
 
