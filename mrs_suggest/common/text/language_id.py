@@ -217,9 +217,10 @@ def _find_model(model: str | Path | None) -> Path:
     else:
         path, source = default_model_path(), ""
     if not path.is_file():
+        what = "no language model there" if model is None else "no such file"
         raise InputError(
-            f"{path}{source}: no language model there; fetch {MODEL_URL} and put it at {default_model_path()}, or "
-            f"pass the path of one, or set {MODEL_VARIABLE} to it."
+            f"{path}{source}: {what}; pass the path of a language model, set {MODEL_VARIABLE} to it, or run "
+            "`mrs install --language-model` once and leave the path out."
         )
     return path
 
