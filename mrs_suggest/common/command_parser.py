@@ -24,13 +24,11 @@ class CommandParser(argparse.ArgumentParser):
             if isinstance(action, argparse._SubParsersAction):
                 for verb in [word for word in self._words if word in action.choices][:1]:
                     action.choices[verb].error(message)
-        unknown = [word for word in self._words if word[:2] == "--" != word and not self._knows(word)]
+        known = self._option_string_actions
+        unknown = [word for word in self._words if word[:2] == "--" != word and word.partition("=")[0] not in known]
         if unknown and message.startswith(("unrecognized", "the following")):  # else it is about a value
-            message = unknown_option(unknown[0], self._option_string_actions)
+            message = unknown_option(unknown[0], known)
         self.exit(2, f"{self.prog}: {message}; `{self.prog} --help` lists the options.\n")
-
-    def _knows(self, word: str) -> bool:
-        return word.partition("=")[0] in self._option_string_actions
 
 
 def unknown_option(word: str, known: Iterable[str]) -> str:
@@ -40,6 +38,9 @@ def unknown_option(word: str, known: Iterable[str]) -> str:
     "unknown option '--prot' (did you mean --port?)"
     """
     name = word.partition("=")[0]
-    return f"unknown option {name!r}" + "".join(
-        f" (did you mean {near}?)" for near in get_close_matches(name, known, 1)
-    )
+    return f"unknown option {name!r}{did_you_mean(name, known)}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question with the known name of similar spelling; empty if there is none."""
+    return "".join(f" (did you mean {near}?)" for near in get_close_matches(name, known, 1))
