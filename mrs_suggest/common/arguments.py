@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args, get_type_hints
 
 import yaml
 
-from mrs_suggest.common.command_parser import unknown_option
+from mrs_suggest.common.command_parser import did_you_mean
 from mrs_suggest.common.errors import InputError
 
 if TYPE_CHECKING:
@@ -92,8 +92,8 @@ def parse_with_config(parser: HfArgumentParser, argv: Sequence[str] | None) -> t
     except ValueError as error:
         raise InputError(f"{error}") from None
     if rest:
-        options = [f"--{action.dest}" for action in parser._actions]
-        raise InputError(f"{unknown_option(rest[0], options)}; `{parser.prog} --help` lists the options.")
+        name, near = rest[0], did_you_mean(rest[0].partition("=")[0], parser._option_string_actions)
+        raise InputError(f"unknown option {name!r}{near}; `{parser.prog} --help` lists the options.")
     return tuple(objects)
 
 

@@ -25,20 +25,11 @@ class CommandParser(argparse.ArgumentParser):
                 for verb in [word for word in self._words if word in action.choices][:1]:
                     action.choices[verb].error(message)
         known = self._option_string_actions
-        unknown = [word for word in self._words if word[:2] == "--" != word and word.partition("=")[0] not in known]
+        names = [word.partition("=")[0] for word in self._words if word[:2] == "--" != word]
+        unknown = [name for name in names if name not in known]
         if unknown and message.startswith(("unrecognized", "the following")):  # else it is about a value
-            message = unknown_option(unknown[0], known)
+            message = f"unknown option {unknown[0]!r}{did_you_mean(unknown[0], known)}"
         self.exit(2, f"{self.prog}: {message}; `{self.prog} --help` lists the options.\n")
-
-
-def unknown_option(word: str, known: Iterable[str]) -> str:
-    """What is wrong with an option, and the one of similar spelling.
-
-    >>> unknown_option("--prot=8000", ["--host", "--port"])
-    "unknown option '--prot' (did you mean --port?)"
-    """
-    name = word.partition("=")[0]
-    return f"unknown option {name!r}{did_you_mean(name, known)}"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

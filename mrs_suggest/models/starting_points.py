@@ -46,8 +46,7 @@ FROM = {
 
 
 def require_start(name: str, family: str, revision: str | None = None) -> None:
-    """Refuse a name without a folder, a folder without a model, a model of another family, and adapters without their
-    base.
+    """Refuse what is not a model, a model of another family, and adapters without their base.
 
     Args:
         name: a folder or a hub id; a hub id that does not exist passes, and fails when it is loaded.

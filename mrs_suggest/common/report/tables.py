@@ -243,8 +243,7 @@ def make_table(*columns: str, title: str | None = None) -> Table:
 
     table = Table(title=title, title_justify="left")
     for column in columns:
-        justify: Literal["left", "right"] = "right" if column.startswith(">") else "left"
-        table.add_column(column.removeprefix(">"), justify=justify, overflow="fold")
+        table.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left")
     return table
 
 

@@ -217,9 +217,8 @@ def _find_model(model: str | Path | None) -> Path:
     else:
         path, source = default_model_path(), ""
     if not path.is_file():
-        what = "no language model there" if model is None else "no such file"
         raise InputError(
-            f"{path}{source}: {what}; pass the path of a language model, set {MODEL_VARIABLE} to it, or run "
+            f"{path}{source}: no such file; pass the path of a language model, set {MODEL_VARIABLE} to it, or run "
             "`mrs install --language-model` once and leave the path out."
         )
     return path
