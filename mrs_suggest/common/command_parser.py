@@ -24,11 +24,10 @@ class CommandParser(argparse.ArgumentParser):
             if isinstance(action, argparse._SubParsersAction):
                 for verb in [word for word in self._words if word in action.choices][:1]:
                     action.choices[verb].error(message)
-        known = self._option_string_actions
         names = [word.partition("=")[0] for word in self._words if word[:2] == "--" != word]
-        unknown = [name for name in names if name not in known]
+        unknown = [name for name in names if name not in self._option_string_actions]
         if unknown and message.startswith(("unrecognized", "the following")):  # else it is about a value
-            message = f"unknown option {unknown[0]!r}{did_you_mean(unknown[0], known)}"
+            message = f"unknown option {unknown[0]!r}{did_you_mean(unknown[0], self._option_string_actions)}"
         self.exit(2, f"{self.prog}: {message}; `{self.prog} --help` lists the options.\n")
 
 
