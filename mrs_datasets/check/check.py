@@ -295,7 +295,7 @@ def _reddit_leaks(report: PreparedReport) -> Iterator[Finding]:
             crossing = counts.get(f"{what} in several splits", 0)
             if crossing:
                 of = (f"{crossing:,} of {counts[what]:,} (from report.json)",)
-                yield Finding(level, f"{what} of Reddit in several splits", language, crossing, of)
+                yield Finding(level, f"the same {what} of Reddit in several splits", language, crossing, of)
 
 
 def _differences(record: DatasetRecord, split: str, tables: dict[str, pa.Table]) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ GROUPS = {
         "train": "train a model (with accelerate)",
         "score": "score a file of suggestions",
         "compare": "print the figures of several runs of one task next to each other",
-        "data": "list, prepare, check, describe and publish data sets",
+        "data": "list, prepare, build, check and publish data sets",
         "models": "list and download baselines, render cards, publish models",
         "reproduce": "run the experiments behind a table of the documentation, and print it",
     },

@@ -40,7 +40,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object per message")
     parser.add_argument(
-        "--count", type=int, default=SUGGESTIONS, help=f"suggestions per message (default {SUGGESTIONS}, section 3.3)"
+        "--count", type=int, default=SUGGESTIONS, help=f"suggestions per message (default {SUGGESTIONS}, as in MRS)"
     )
     parser.add_argument(
         "--explain", action="store_true", help="show how each suggestion was scored (models with a ranker only)"

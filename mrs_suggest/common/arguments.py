@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args, get_type_hints
 
 import yaml
 
+from mrs_suggest.common.command_parser import did_you_mean
 from mrs_suggest.common.errors import InputError
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def make_dataclass_parser(
         elif action.nargs != 0:
             action.metavar = _METAVARS.get(action.type, "BOOL") if isinstance(action.type, type) else "BOOL"
             if action.default not in (None, False, []):
-                action.help = f"{action.help} [%(default)s]"
+                default = " ".join(action.default) if isinstance(action.default, list) else "%(default)s"
+                action.help = f"{action.help} [{default}]"
     parser.add_argument("--config", metavar="FILE", help="YAML file with options (or several); the command line wins")
     parser.add_argument(
         f"--{SET}",
@@ -90,7 +92,8 @@ def parse_with_config(parser: HfArgumentParser, argv: Sequence[str] | None) -> t
     except ValueError as error:
         raise InputError(f"{error}") from None
     if rest:
-        raise InputError(f"unknown option {rest[0]!r}; `{parser.prog} --help` lists the options.")
+        name, near = rest[0], did_you_mean(rest[0].partition("=")[0], parser._option_string_actions)
+        raise InputError(f"unknown option {name!r}{near}; `{parser.prog} --help` lists the options.")
     return tuple(objects)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub import hub
-from mrs_suggest.common.hub.baselines import FAMILIES, starting_point
+from mrs_suggest.common.hub.baselines import FAMILIES, SHIPPED, starting_point
 
 RETRIEVAL, GENERATION = FAMILIES
 MULTIPLE_CHOICE, UNDERSTANDING, PRETRAINING = "multiple_choice", "understanding", "pretraining"
@@ -46,10 +46,10 @@ FROM = {
 
 
 def require_start(name: str, family: str, revision: str | None = None) -> None:
-    """Refuse a model of another family, and adapters without their base.
+    """Refuse what is not a model, a model of another family, and adapters without their base.
 
     Args:
-        name: a folder or a hub id; one that does not exist passes, and fails when it is loaded.
+        name: a folder or a hub id; a hub id that does not exist passes, and fails when it is loaded.
         family: of the model to train, a key of `FROM`.
     """
     if problem := _problem(name, family, revision):
@@ -93,12 +93,17 @@ def prompts_in(prompts: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _problem(name: str, family: str, revision: str | None) -> str | None:
+    place = Path(name)
+    if not place.is_dir() and starting_point(name) == name and (not hub.is_repo_id(name) or place.parent.is_dir()):
+        return f"no such folder; pass a folder, a hub id ORG/NAME, {SHIPPED} or {TINY}"
     adapters = next((path for marker in ADAPTERS if (path := checkpoint_file(name, marker, revision))), None)
     if adapters is not None:
         return (
             "holds adapters (LoRA), which are not a model by themselves; pass the base that they were trained "
             f"on{_base(adapters)}, or the folder of their run, where they are merged into it"
         )
+    if place.is_dir() and not any((place / file).is_file() for file in ("config.json", "modules.json", GENERATOR)):
+        return f"no model in this folder (no config.json, modules.json or {GENERATOR}); pass another one"
     if family not in (GENERATION, CAUSAL) and checkpoint_file(name, GENERATOR, revision) is not None:
         return f"is a trained generator; {FROM[family]}"
     if family in (GENERATION, CAUSAL) and checkpoint_file(name, ROUTER, revision) is not None:

@@ -73,6 +73,8 @@ class ClickStore:
         if URL.match(self._place):
             return _postgres(self._place)
         path = Path(self._place)
+        if not path.absolute().parent.is_dir():
+            raise InputError(f"--feedback {path}: the folder {path.parent} does not exist; make it, or choose another.")
         try:
             file = sqlite3.connect(path, timeout=SECONDS, isolation_level=None, check_same_thread=False)
             _has_tables(file, path)  # before anything is changed

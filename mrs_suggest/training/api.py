@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 from pathlib import Path
@@ -71,6 +73,17 @@ class TrainingArguments:
         return {**given, **self.settings}
 
 
+@contextmanager
+def _naming_arguments() -> Iterator[None]:
+    """Errors name arguments instead of the command line's options, except in commands."""
+    names = {"model_name_or_path": "model", "data": "train_dataset"}
+    try:
+        yield
+    except InputError as error:
+        text = re.sub(r"`[^`]*`|--(\w+)", lambda found: names.get(found[1], found[1] or found[0]), str(error))
+        raise InputError(text) from None
+
+
 class Trainer:
     """A training run; use `RetrievalTrainer`, `GenerationTrainer` or `CausalTrainer`.
 
@@ -96,6 +109,7 @@ class Trainer:
 
     _family: ClassVar[str]  # the name of its folder, and of the command line's trainer
 
+    @_naming_arguments()
     def __init__(
         self,
         model: str | Path = "tiny",
@@ -113,8 +127,8 @@ class Trainer:
         if isinstance(train_dataset, (str, Path)):
             if eval_dataset is not None or test_dataset is not None or column_mapping or language:
                 raise InputError(
-                    "train_dataset: prepared data bring their own splits, columns and languages; leave the other "
-                    "arguments out, or load the data first."
+                    f"train_dataset={str(train_dataset)!r}: prepared data bring their splits, columns and languages; "
+                    "leave out eval_dataset, test_dataset, language and column_mapping, or pass a Dataset."
                 )
             self.data = str(train_dataset)
         else:
@@ -137,6 +151,7 @@ class Trainer:
         """The folder of the run."""
         return Path(self._training.output_dir)
 
+    @_naming_arguments()
     def train(self) -> Record:
         """Train, evaluate on test, and write the run; return the contents of its `run.json`.
 
@@ -213,13 +228,15 @@ def _splits(
     train: Dataset | DatasetDict, validation: Dataset | None, test: Dataset | None, names: Mapping[str, str]
 ) -> dict[str, Dataset]:
     """split -> rows with our names for the columns."""
-    from datasets import DatasetDict
+    from datasets import Dataset, DatasetDict
 
     if wrong := [our for our in names.values() if our not in COLUMNS]:
         raise InputError(f"column_mapping: expected {', '.join(COLUMNS)} on the right, found {wrong[0]!r}.")
     splits = dict(train) if isinstance(train, DatasetDict) else {"train": train}
     splits |= {name: rows for name, rows in (("validation", validation), ("test", test)) if rows is not None}
     for name, rows in splits.items():
+        if not isinstance(rows, Dataset):
+            raise InputError(f"{name}: expected a Dataset, found {type(rows).__name__}; see Dataset.from_list.")
         if wrong := [their for their in names if their not in rows.column_names]:
             found = ", ".join(rows.column_names)
             raise InputError(f"column_mapping: {name} has no column {wrong[0]!r}; it has {found}.")

@@ -302,10 +302,10 @@ def trainer_command(
         kinds: the dataclasses of our options and of the library's.
         bare: the options of a command line without any.
     """
-    make_parser = partial(make_dataclass_parser, kinds, name, about or "", SHOWN)
+    make_parser = partial(make_dataclass_parser, kinds, f"mrs train {name}", about or "", SHOWN)
 
     def main(argv: Sequence[str] | None = None) -> int:
         given = list(sys.argv[1:] if argv is None else argv) or bare
-        return run_with_sentence(name, lambda: train(*parse_with_config(make_parser(), given)))
+        return run_with_sentence(f"mrs train {name}", lambda: train(*parse_with_config(make_parser(), given)))
 
     return make_parser, main

@@ -9,6 +9,8 @@ from urllib.parse import urlparse
 
 import pytest
 
+from mrs_metrics.spaces import metric_names
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCED = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
@@ -60,6 +62,18 @@ def test_every_link_and_anchor_leads_somewhere() -> None:
     faults = [f"{name(page)}: {link}: {told}" for page in pages for link in links(page) if (told := wrong(page, link))]
     assert faults == []
     assert sum(1 for page in pages for _ in links(page)) > 100
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_a_reader_of_a_clone_learns_how_to_make_generated_pages(page: str) -> None:
+    assert "`make docs`" in (ROOT / page).read_text(encoding="utf-8")  # links to them are dead until then
+
+
+def test_the_table_of_metrics_marks_those_that_evaluate_cannot_load() -> None:
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    found = dict(re.findall(r"^\| \[(\w+)\]\(metrics/\w+\.md\)( \*)? \|", page, re.MULTILINE))
+    assert sorted(name for name, mark in found.items() if not mark) == sorted(metric_names())
+    assert {name for name, mark in found.items() if mark} == {"judge", "semantic"}
 
 
 # The blocks of this page are files and parts of files; test_first_contribution.py puts them in their places.

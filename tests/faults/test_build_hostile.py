@@ -300,7 +300,7 @@ def test_a_wrong_model_is_refused_before_anything_is_read(
     for content, words in ((b"", "but the file is not one"), (b"no model at all", "expected a fastText model")):
         wrong.write_bytes(content)
         assert_refused(build("--language-model", wrong), "wrong.bin", words)
-    assert_refused(build("--language-model", dumps), "no language model there")
+    assert_refused(build("--language-model", dumps), "no such file")
     monkeypatch.setattr("mrs_suggest.cli.data.build.LANGUAGES", ("eng_Latn", "swe_Latn"))
     assert_refused(build(), "lid.bin: knows none of MRS's languages (eng_Latn swe_Latn)")
     assert leftovers(tmp_path, "dumps", "wrong.bin") == []

@@ -135,7 +135,7 @@ def test_an_export_says_why_there_is_none(folders: dict[str, Path], mrs_here: Ca
     code, _, err = mrs_here("models", "export", folders["full"], "--ctranslate2")
     assert (code, "is a causal language model, and CTranslate2 only runs seq2seq models" in err) == (2, True)
     code, _, err = mrs_here("models", "export", "build/nothing", "--ctranslate2")
-    assert (code, "build/nothing: no run.json, so not a finished run" in err) == (2, True)
+    assert (code, "build/nothing: no such folder" in err) == (2, True)
 
 
 REFUSED: dict[str, tuple[list[object], str]] = cases(__file__, "REFUSED")

@@ -182,7 +182,7 @@ def test_a_push_that_fails_after_training_says_how_to_go_on(walk: Walk) -> None:
     options = ["--data", folder / "data", "--output_dir", folder / "run", *STEPS]
     done = walk.run(*TRAINER, *options, *push, code=2)
     line = done.stderr.strip().splitlines()[-1]
-    assert line.startswith("retrieval: org/m")
+    assert line.startswith("mrs train retrieval: org/m")
     assert "mrs models publish" in line, "running the same command again would train again"
     assert str(folder / "run") in line
     assert "Traceback" not in done.stderr

@@ -103,8 +103,14 @@ def test_own_splits_and_languages_stay(monkeypatch: pytest.MonkeyPatch, tmp_path
         ({"train_dataset": chats(), "column_mapping": NAMES, "language": "xx-no"}, "xx-no"),
         ({"train_dataset": chats(language="klingon!"), "column_mapping": NAMES}, "klingon!"),
         ({"train_dataset": Dataset.from_dict({"message": ["1 2 3"], "reply": ["4"]})}, "language is not clear"),
-        ({"train_dataset": "sample", "language": "en"}, "bring their own splits"),
+        ({"train_dataset": "no", "language": "en"}, "train_dataset='no': prepared data bring their splits"),
+        (
+            {"train_dataset": [{"message": "hi", "reply": "hello"}]},
+            "train: expected a Dataset, found list; see ",
+        ),
         ({"train_dataset": "no/such/folder"}, "no/such/folder"),
+        ({"model": "tinny"}, "model tinny: no such folder"),
+        ({"args": {"output_dir": "build/x", "languages": ["xx"]}}, "languages: unknown language 'xx'"),
     ],
 )
 def test_a_wrong_argument_is_named(
@@ -114,6 +120,7 @@ def test_a_wrong_argument_is_named(
     with pytest.raises(InputError) as error:
         RetrievalTrainer(**{"args": {"output_dir": str(tmp_path / "run")}, **arguments}).train()
     assert told in str(error.value)
+    assert not str(error.value).startswith("--")
     assert not (tmp_path / "run").exists()
     assert not list(tmp_path.glob("mrs-suggest/pairs/*"))
 

@@ -100,7 +100,7 @@ def test_damage_is_refused_with_file_and_line(tmp_path: Path, refused, name: str
 def test_without_a_source_it_says_where_to_ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InputError, match=r"10\.7910/DVN/380JR6.*--source PATH"):
         run_verb("data", ["prepare", "staple", "--out", str(tmp_path / "out")])
-    with pytest.raises(InputError, match="mrs: expected one --source"):
+    with pytest.raises(InputError, match="mrs: expected one --source, found 0 --source"):
         run_verb("data", ["prepare", "mrs", "--out", str(tmp_path / "out")])
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no file of the STAPLE task"):

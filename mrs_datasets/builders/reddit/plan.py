@@ -262,7 +262,7 @@ def make_build_plan(
     if memory < reader:
         raise InputError(
             f"--memory {readable(memory)}: reading a month takes {readable(reader)} (its window alone is "
-            f"{readable(window)})."
+            f"{readable(window)}); pass {-(-reader // 10**8) / 10}GB or more."
         )
     fit = max(1, min(memory // reader, os.cpu_count() or 1))
     workers = min(workers, fit) if workers else fit

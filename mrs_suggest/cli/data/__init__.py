@@ -148,7 +148,8 @@ def _prepare(options: argparse.Namespace) -> None:
     if options.name != "mrs":
         report = prepare(options.name, options.source, options.out, views=options.views, **more)
     elif len(options.source) != 1 or options.views:
-        raise InputError("mrs: expected one --source, and no --views; `mrs data list` shows what it accepts.")
+        found = "--views" if options.views else f"{len(options.source)} --source"
+        raise InputError(f"mrs: expected one --source, found {found}; `mrs data list` shows what it accepts.")
     else:
         report = prepare_mrs(options.source[0], options.out, pairs=_pair_options(options), **counted, **more)
     _print_report(report)

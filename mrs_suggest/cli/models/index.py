@@ -125,8 +125,8 @@ def _index(options: argparse.Namespace) -> int:
     )
     if told["dropped"]:
         print(
-            f"note: the model no longer answers in {' '.join(told['dropped'])}, where none of the replies are yours; "
-            "--keep-other-languages keeps them.",
+            f"note: the model no longer answers in {' '.join(told['dropped'])}, where it has no replies of yours; "
+            "--keep-other-languages keeps the bundled ones.",
             file=sys.stderr,
         )
     _everyday_report(options.out or local)(language)

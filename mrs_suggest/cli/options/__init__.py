@@ -122,6 +122,7 @@ def publish_or_print(what: Publication, options: argparse.Namespace, then: str) 
     change = change_of(options, what.repo_id)
     if options.dry_run:
         print(describe(what))
+        say("--dry-run: nothing was uploaded")
         return
     published = publish(what, change)
     if stays := what.left_behind():

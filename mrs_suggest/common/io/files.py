@@ -33,13 +33,13 @@ def require_replaceable(target: Path | RemotePath, overwrite: bool, marker: str 
     """Refuse, by an InputError, to overwrite a folder of the user; the arguments are those of `atomic_folder`."""
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
-    if not overwrite:
-        raise InputError(f"{target} exists already; choose another folder, delete it, or pass --overwrite.")
     if marker and not (target / marker).is_file():
         raise InputError(
-            f"refusing to overwrite {target}: it does not look like mrs-suggest output (no {marker}); choose another "
-            "folder."
+            f"refusing to overwrite: {target} exists already and does not look like mrs-suggest output (no {marker}); "
+            "choose another folder."
         )
+    if not overwrite:
+        raise InputError(f"{target} exists already; choose another folder, delete it, or pass --overwrite.")
 
 
 def require_regular(path: Path) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
@@ -68,30 +68,44 @@ class Grid:
 
 
 def print_grid(grid: Grid, notes: Iterable[str] = ()) -> None:
-    """Print a table and notes below it: at full width where the output is not a terminal, transposed where the terminal
-    is too narrow."""
+    """Print a table and notes below it: at full width where the output is not a terminal; where the terminal is too
+    narrow, transposed, a few rows after the other. No figure is cut."""
     from rich.console import Console
     from rich.measure import Measurement
+
+    console = Console(highlight=False, markup=False, emoji=False)  # file names are not markup
+
+    def width(table: Table) -> int:
+        return Measurement.get(console, console.options.update(max_width=1 << 20), table).maximum
+
+    tables, first = [_terminal_table(grid)], 0
+    if not sys.stdout.isatty():
+        console.width = max(console.width, width(tables[0]))
+    if grid.rows and width(tables[0]) > console.width:
+        tables = []
+        while first < len(grid.rows):
+            for last in range(len(grid.rows), first, -1):  # as many as fit next to each other
+                some = replace(grid, rows=grid.rows[first:last], title="" if tables else grid.title)
+                table = _terminal_table(transposed(some))
+                if width(table) <= console.width:
+                    break
+            tables, first = [*tables, table], last
+    console.print(*tables)
+    for note in notes:
+        console.print(note.translate(SHOWN), style="dim", soft_wrap=True)
+
+
+def _terminal_table(grid: Grid) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False, markup=False, emoji=False)  # file names are not markup
-    for turned in (False, True):
-        shown = transposed(grid) if turned else grid
-        table = Table(title=shown.title.translate(SHOWN) or None, title_justify="left", show_header=any(shown.header))
-        for number, name in enumerate(shown.header):
-            justify: Literal["left", "right"] = "right" if number and not shown.texts else "left"
-            table.add_column(name.translate(SHOWN), justify=justify, no_wrap=True)
-        for row in shown.rows:
-            table.add_row(*(Text(_plain(cell), style="bold" if _entry(cell).bold else "") for cell in row))
-        width = Measurement.get(console, console.options.update(max_width=1 << 20), table).maximum
-        if not sys.stdout.isatty():
-            console.width = max(console.width, width)
-        if width <= console.width:
-            break
-    console.print(table)
-    for note in notes:
-        console.print(note.translate(SHOWN), style="dim", soft_wrap=True)
+    table = Table(title=grid.title.translate(SHOWN) or None, title_justify="left", show_header=any(grid.header))
+    for number, name in enumerate(grid.header):
+        justify: Literal["left", "right"] = "right" if number and not grid.texts else "left"
+        table.add_column(name.translate(SHOWN), justify=justify, overflow="fold")
+    for row in grid.rows:
+        table.add_row(*(Text(_plain(cell), style="bold" if _entry(cell).bold else "") for cell in row))
+    return table
 
 
 def transposed(grid: Grid) -> Grid:

@@ -218,8 +218,8 @@ def _find_model(model: str | Path | None) -> Path:
         path, source = default_model_path(), ""
     if not path.is_file():
         raise InputError(
-            f"{path}{source}: no language model there; fetch {MODEL_URL} and put it at {default_model_path()}, or "
-            f"pass the path of one, or set {MODEL_VARIABLE} to it."
+            f"{path}{source}: no such file; pass the path of a language model, set {MODEL_VARIABLE} to it, or run "
+            "`mrs install --language-model` once and leave the path out."
         )
     return path
 

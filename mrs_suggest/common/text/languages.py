@@ -43,9 +43,7 @@ def require_known(code: str, where: str) -> Language:
     try:
         return KNOWN[code]
     except (KeyError, TypeError):  # TypeError: not a text (YAML reads `no` as false)
-        raise InputError(
-            f"{where}: unknown language {code!r}; mrs_suggest/common/text/languages.yaml lists the known ones."
-        ) from None
+        raise InputError(f"{where}: unknown language {code!r}; expected one of {' '.join(KNOWN)}.") from None
 
 
 def is_made_up(code: str) -> bool:

@@ -98,9 +98,8 @@ def read_record(folder: Path) -> Record:
         record = json.loads(path.read_text(encoding="utf-8"))
         record["trainer"], record["metrics"]
     except OSError:
-        raise InputError(
-            f"{folder}: no {RECORD}, so not a finished run; pass the folder that a training run wrote."
-        ) from None
+        what = f"no {RECORD}, so not a finished run" if folder.is_dir() else "no such folder"
+        raise InputError(f"{folder}: {what}; pass the folder that a training run wrote.") from None
     except (ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{path}: damaged or not written by a trainer; train the model again.") from None
     return dict(record)

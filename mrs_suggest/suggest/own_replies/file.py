@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from mrs_suggest.common.command_parser import did_you_mean
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.io.lines import read_lines
 
@@ -74,10 +75,12 @@ def _table(path: Path, delimiter: str) -> Iterator[ResponseRow]:
         where = f"{path}, line {number}"
         if columns is None:
             columns = [cell.strip().lower() for cell in cells]
-            if "reply" not in columns or set(columns) - set(COLUMNS) or len(set(columns)) < len(columns):
+            unknown = [name for name in columns if name not in COLUMNS]
+            if "reply" not in columns or unknown or len(set(columns)) < len(columns):
+                what = f"unknown column {unknown[0]!r}{did_you_mean(unknown[0], COLUMNS)}; " if unknown else ""
                 raise InputError(
-                    f"{where}: expected a header with the columns reply and, optionally, weight, tags and examples, "
-                    f"found {' '.join(columns)!r}."
+                    f"{where}: {what}expected a header with the columns reply and, optionally, weight, tags and "
+                    f"examples, separated by {'commas' if delimiter == ',' else 'tabs'}; found {' '.join(columns)!r}."
                 )
         elif len(cells) > len(columns):
             advice = "; put a text with ',' in quotes" if delimiter == "," else ""

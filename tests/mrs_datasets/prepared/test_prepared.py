@@ -88,8 +88,9 @@ def test_an_empty_split_is_refused_or_loads(write_tree, tmp_path, files, limits)
     except InputError as error:
         refused = str(error)
     if refused:
-        assert re.search(r"train|validation|test|mt-en|min.reply.count", refused)
+        assert re.search(r"split|train|validation|test|mt-en|min.reply.count", refused)
         assert [path.name for path in tmp_path.iterdir()] == ["src"]
+        assert files != {"en.tsv": "Message 1\tyes\n"} or refused.endswith("each split; found 1.")
         return
     data = open_prepared(str(tmp_path / "out"))
     for config, splits in report["configs"].items():

@@ -237,7 +237,7 @@ def test_a_missing_tokenizer_of_bleu_does_not_end_a_run(monkeypatch: pytest.Monk
 
 
 def test_a_language_model_that_was_asked_for_must_be_there() -> None:
-    with pytest.raises(InputError, match=r"^nowhere\.bin: no language model there"):
+    with pytest.raises(InputError, match=r"^nowhere\.bin: no such file; .*`mrs install --language-model`"):
         EvaluationConfig.available(False, "nowhere.bin")
 
 

@@ -49,6 +49,14 @@ def refused(name: Path | str, family: str, kind: str = "two") -> str:
     return sentence.removeprefix(beginning)
 
 
+@pytest.mark.parametrize("family", ["retrieval", "generation", "pretraining"])
+def test_a_name_without_a_folder_or_a_model_is_named_before_the_hub_is_asked(family: str, tmp_path: Path) -> None:
+    choice = "no such folder; pass a folder, a hub id ORG/NAME, everyday-retriever or tiny."
+    assert refused("tinny", family) == refused(tmp_path / "nowhere", family) == choice
+    (tmp_path / "notes.json").write_text("{}")
+    assert refused(tmp_path, family).startswith("no model in this folder (no config.json, ")
+
+
 def test_no_start_from_a_model_of_the_other_family(checkpoint: Path, tmp_path: Path, writer: Path) -> None:
     assert refused(writer, "retrieval").startswith("is a trained generator; a retriever starts from an encoder, ")
     assert refused(writer, "pretraining").startswith("is a trained generator; masked language modelling starts from ")

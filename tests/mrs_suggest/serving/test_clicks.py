@@ -217,6 +217,8 @@ def test_another_file_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
     assert path.read_bytes() == before
     with pytest.raises(InputError, match="no such file"):
         read_answers(str(tmp_path / "none"))
+    with pytest.raises(InputError, match=r"none does not exist; make it"):
+        ClickStore(str(tmp_path / "none" / "new"))
     ClickStore(str(tmp_path / "new")).close()
     with pytest.raises(InputError, match="no answers yet"):
         read_answers(str(tmp_path / "new"))

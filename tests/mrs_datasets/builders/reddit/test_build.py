@@ -336,7 +336,9 @@ def test_what_crosses_splits_is_counted_and_reported_by_check(tmp_path: Path, mo
         **{f"{what} in several splits": count for what, count in crossing.items()},
     }  # fmt: skip
     told = {(f.level, f.rule): f.count for f in check(open_prepared(str(tmp_path / "out"))) if "Reddit" in f.rule}
-    assert told == {("warning", f"{what} of Reddit in several splits"): count for what, count in crossing.items()}
+    assert told == {
+        ("warning", f"the same {what} of Reddit in several splits"): count for what, count in crossing.items()
+    }
     buckets = make(tmp_path, model, replace(plan, buckets=7), make_settings("paper", **FEW), overwrite=True)
     assert buckets["pipeline"]["leakage"]["en"] == found
     clean = make(tmp_path, model, plan, make_settings("paper", **FEW, split_by="thread"), overwrite=True)

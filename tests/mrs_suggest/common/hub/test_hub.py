@@ -131,6 +131,7 @@ def refused(done: subprocess.CompletedProcess[str], *named: str) -> None:
 def test_a_dry_run_sends_nothing(client: Mrs, hub: LoopbackHub, data: Path, tmp_path: Path) -> None:
     done = client("data", "publish", data, "--repo", "org/mrs", "--dry-run", token=False)
     assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1] == "--dry-run: nothing was uploaded"
     assert hub.log == []
     files = sorted(path.relative_to(data).as_posix() for path in data.rglob("*") if path.is_file())
     listed, _, card = done.stdout.partition("\nREADME.md:\n\n")

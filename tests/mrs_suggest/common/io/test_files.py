@@ -78,6 +78,11 @@ def test_overwriting_swaps_the_whole_folder(old: Path) -> None:
 def test_a_file_or_folder_in_the_way_is_refused(tmp_path: Path, old: Path) -> None:
     with pytest.raises(InputError, match=r"exists already.*--overwrite"), atomic_folder(old):
         pytest.fail("the block must not run")
+    with (  # nobody is advised to delete what is not ours
+        pytest.raises(InputError, match=r"out exists already .* \(no run\.json\); choose another folder\.$"),
+        atomic_folder(old, marker="run.json"),
+    ):
+        pytest.fail("the block must not run")
     assert names(old) == ["old.txt"]
     (old / "old.txt").unlink()
     old.rmdir()
