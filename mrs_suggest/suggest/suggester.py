@@ -20,7 +20,7 @@ from mrs_suggest.models.starting_points import ADAPTER_RECORD, DETECTOR
 from mrs_suggest.suggest.answering import Answer, ServedModel, Tags
 from mrs_suggest.suggest.conversation import Chat, Conversation, fitting, guard_reasons, read_conversations, read_single
 from mrs_suggest.suggest.fallback import WithFallback, load_model
-from mrs_suggest.suggest.guard import BLANK, NO_REPLIES, OWN_MESSAGE, UNCLEAR, UNLIKELY
+from mrs_suggest.suggest.guard import BLANK, HELD_BACK, NO_REPLIES, OWN_MESSAGE, UNCLEAR, UNLIKELY
 from mrs_suggest.suggest.guard.guard import Guard
 from mrs_suggest.suggest.guard.lists import GuardData
 from mrs_suggest.suggest.language_detector import SURE, LanguageDetector
@@ -252,8 +252,8 @@ class Suggester:
         Returns:
             The answer, or an answer for each message of a list. If it is empty, its `reason` says why: `blank`,
             `own_message` (the last turn is the user's), `language_unclear`, `unlikely`, `no_replies` (none in the
-            language, none that fits, or none that was not sent), or a reason of the guard. The next best replies take
-            the places of those that the guard removes.
+            language, none that fits, or none that was not sent), `held_back` (the guard removes all of them), or a
+            reason of the guard. The next best replies take the places of those that the guard removes.
 
         Raises:
             ArgumentError: an InputError and a ValueError: the model does not answer in the language, or cannot detect
@@ -410,8 +410,9 @@ class Suggester:
                 rows = model.suggest(some, language, count) if model else [[] for _ in some]
                 for number, row in zip(numbers, rows, strict=True):
                     answers[number] = fitting(model, self.guard, asked[number], texts[number], language, row, count)
-                    if not answers[number] and (kind is not None or len(asked[number].turns) > 1 or self.model.service):
-                        answers[number].reason = NO_REPLIES
+                    if not answers[number]:
+                        unsent = any(not asked[number].repeats(one.reply) for one in row)
+                        answers[number].reason = HELD_BACK if unsent else NO_REPLIES
         if not all(math.isfinite(suggestion.score) for answer in answers for suggestion in answer):
             where = self.folder or Path("the model")
             raise InputError(f"{where}: its scores are not finite; {again(where)}.")

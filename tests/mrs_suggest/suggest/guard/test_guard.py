@@ -90,6 +90,12 @@ def test_the_lists_of_the_language_that_a_message_is_in_count_where_the_caller_n
     assert Suggester(Bilingual(["Yes"])).suggest([message], "en")[0].reason is None, "without a detector"
 
 
+def test_an_answer_says_whether_the_guard_or_the_model_left_it_empty() -> None:
+    held, empty = Suggester(Fixed(["Shit", "At 8 pm."])), Suggester(Fixed([]))
+    answers = [*held.suggest(["Coming?", "At 8 pm?"], "en"), *empty.suggest(["Coming?"], "en")]
+    assert [answer.reason for answer in answers] == ["held_back", None, "no_replies"]
+
+
 @pytest.mark.parametrize(
     "message",
     ["Sov gott min vän", "Hoppas du sov gott", "Hoppas ni sovit gott i natt", "God natt och sov gott, kram",
