@@ -89,6 +89,13 @@ def test_chips_on_a_phone_are_chosen_edited_or_passed_over(tmp_path: Path) -> No
         receive(browser, MESSAGE)
         browser.wait_for_text("#thread", "The server did not answer")
         assert chips(browser) == [], "without a server one types"
+        keys = tmp_path / "keys.txt"
+        keys.write_text(f"{'k' * 32}\n", encoding="utf-8")
+        with ServerProcess("--api-keys", keys, folder=tmp_path) as closed:
+            closed.wait_for_workers()
+            browser.open(f"{closed.url}/chat")
+            receive(browser, MESSAGE)
+            browser.wait_for_text("#thread", "The server refused: it asks for an API key")
     rows = read_answers(str(path))
     assert [row[7:10] for row in rows[:3]] == [(2, 0, 0), (1, 1, 8), (None, 0, 9)]
     assert len({row[1] for row in rows}) == 1
