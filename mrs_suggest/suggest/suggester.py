@@ -74,7 +74,7 @@ class Suggester:
         folder: str | Path,
         revision: str | None = None,
         verify: bool = False,
-        guard: bool | Path = True,
+        guard: bool | str | Path = True,
         precision: float | None = None,
         fallback: str | None = None,
         fallback_share: float = PASSED_ON,
@@ -91,12 +91,14 @@ class Suggester:
         Raises:
             InputError: there is no such model, or its files or those of the guard are damaged.
         """
+        if isinstance(guard, str) and not Path(guard).is_dir():
+            raise ArgumentError("guard", "expected True, False or a folder of lists.", guard)
         model, path = load_model(str(folder), revision, verify)
         if fallback is not None and precision is not None:
             raise InputError("--precision and --fallback: both are for unsure messages; leave one of them out.")
         if fallback is not None:
             model = cast(ServedModel, WithFallback.load(model, fallback, fallback_share))
-        return Suggester(model, path, guard, precision)
+        return Suggester(model, path, Path(guard) if isinstance(guard, str) else guard, precision)
 
     @property
     def languages(self) -> list[str]:
@@ -323,10 +325,9 @@ class Suggester:
         read = read_response_file(file)
         for finding in sets.check(read, code):
             raise InputError(f"replies: row {finding.row}, {finding.reply!r}: {finding.kind} ({finding.told}).")
-        sets.change(read, code, BUILT, file, Path(place.name) / "model", keep_others=keep_other_languages)
-        changed = Suggester.from_pretrained(
-            Path(place.name) / "model", guard=self._guarded_by, precision=self._precision
-        )
+        made = Path(place.name) / "model"
+        sets.change(read, code, BUILT, file, made, keep_others=keep_other_languages)
+        changed = Suggester.from_pretrained(made, guard=self._guarded_by, precision=self._precision)
         self.__dict__ = {**vars(changed), "_place": place}  # the folder is removed with this object
         return self
 

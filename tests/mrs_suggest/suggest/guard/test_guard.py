@@ -107,6 +107,15 @@ def test_wishing_good_night_in_swedish_is_not_a_threat(shipped: Suggester, messa
     assert shipped.suggest(["Du bor på Ekgatan 3 va? Sov gott."], "sv")[0].reason == "threat"
 
 
+def test_the_guard_is_true_false_or_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"guard='off': expected True, False or a folder of lists\."):
+        Suggester.from_pretrained("everyday-retriever", guard="off")
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "lists" / "en.yaml").write_text('grief: ["lost my teddy"]\n')
+    suggester = Suggester.from_pretrained("everyday-retriever", guard=str(tmp_path))
+    assert suggester.suggest("I lost my teddy", "en").reason == "grief"
+
+
 def test_lists_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "lists").mkdir()
     own = tmp_path / "lists" / "en.yaml"
