@@ -79,6 +79,11 @@ def test_a_page_of_a_data_set(copa: Path, mrs_here: Run, tmp_path: Path) -> None
     again = tmp_path / "again.html"
     mrs_here("data", "view", copa, "--out", again, "--rows", 3)
     assert again.read_bytes() == page.read_bytes()
+    again.write_text("notes")
+    told = f"{again} exists already and is not a page of `mrs data view`; choose another file."
+    assert told in refused(mrs_here("data", "view", copa, "--out", again))
+    assert again.read_text() == "notes"
+    assert shown(mrs_here("data", "view", copa, "--out", page, "--rows", 2)) == f"wrote {page}\n", "written again"
     assert "--rows: expected 1 or more, found 0" in refused(mrs_here("data", "view", copa, "--out", page, "--rows", 0))
 
 
