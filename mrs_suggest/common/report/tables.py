@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
@@ -69,7 +69,7 @@ class Grid:
 
 def print_grid(grid: Grid, notes: Iterable[str] = ()) -> None:
     """Print a table and notes below it: at full width where the output is not a terminal, transposed where the terminal
-    is too narrow."""
+    is too narrow, and where it still is, each row as a table of its own."""
     from rich.console import Console
     from rich.measure import Measurement
     from rich.table import Table
@@ -81,15 +81,18 @@ def print_grid(grid: Grid, notes: Iterable[str] = ()) -> None:
         table = Table(title=shown.title.translate(SHOWN) or None, title_justify="left", show_header=any(shown.header))
         for number, name in enumerate(shown.header):
             justify: Literal["left", "right"] = "right" if number and not shown.texts else "left"
-            table.add_column(name.translate(SHOWN), justify=justify, no_wrap=True)
+            table.add_column(name.translate(SHOWN), justify=justify, no_wrap=len(grid.rows) > 1, overflow="fold")
         for row in shown.rows:
             table.add_row(*(Text(_plain(cell), style="bold" if _entry(cell).bold else "") for cell in row))
         width = Measurement.get(console, console.options.update(max_width=1 << 20), table).maximum
         if not sys.stdout.isatty():
             console.width = max(console.width, width)
-        if width <= console.width:
+        if width <= console.width or (turned and len(grid.rows) < 2):
+            console.print(table)
             break
-    console.print(table)
+    else:
+        for row in grid.rows:
+            print_grid(replace(grid, rows=[row]))
     for note in notes:
         console.print(note.translate(SHOWN), style="dim", soft_wrap=True)
 
