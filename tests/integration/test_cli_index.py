@@ -13,6 +13,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.suggest.index.response_index import ResponseIndexes
 from mrs_suggest.suggest.suggester import Suggester
+from mrs_suggest.training.retrieval.click_tuning import tune
 from tests.cases import cases
 from tests.command import Result, refused
 
@@ -83,6 +84,8 @@ def test_replies_that_the_guard_holds_back_are_named(index: Run, mrs_here: Run, 
     _, shown, _ = mrs_here("suggest", "--model", out, "How are you?", "See you at 8 pm?")
     assert "a date, time or place that the message lacks; --guard off shows them)" in shown
     assert "1. See you at 8 pm." in shown
+    with pytest.raises(InputError, match="it has no ranker.* own replies replaced it"):
+        tune(out, "v1", [], tmp_path / "tuned", overwrite=False)
 
 
 def test_findings_stop_a_change_or_are_left_out(index: Run, file: Path, tmp_path: Path) -> None:
