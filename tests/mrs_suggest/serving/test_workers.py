@@ -103,8 +103,10 @@ def waiting(server: ServerProcess) -> float:
     return float(value)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_stopping_refuses_new_connections_and_answers_what_was_taken(tmp_path: Path, workers: int) -> None:
+@pytest.mark.parametrize(("workers", "number"), [(1, signal.SIGTERM), (1, signal.SIGINT), (2, signal.SIGTERM)])
+def test_stopping_refuses_new_connections_and_answers_what_was_taken(
+    tmp_path: Path, workers: int, number: signal.Signals
+) -> None:
     arguments = ("--workers", workers, "--max-batch", 1, "--max-waiting", 900, "--max-messages", 300)
     with ServerProcess(*arguments, "--answer-seconds", 300, folder=tmp_path) as server:
         server.wait_for_workers(workers)
@@ -120,7 +122,7 @@ def test_stopping_refuses_new_connections_and_answers_what_was_taken(tmp_path: P
             thread.start()
         while waiting(server) < 400:  # of both requests
             time.sleep(0.01)
-        server.signal(signal.SIGTERM)
+        server.signal(number)
         while True:
             try:
                 socket.create_connection((str(address.hostname), address.port or 0), timeout=60).close()
@@ -128,7 +130,7 @@ def test_stopping_refuses_new_connections_and_answers_what_was_taken(tmp_path: P
                 break
             time.sleep(0.01)
         assert len(answers) < 2, "the port was open until all work was done"
-        assert server.stop() == 0
+        assert server.process.wait(60) == 0
         for thread in threads:
             thread.join()
         assert answers == [300, 300]
