@@ -22,8 +22,17 @@ TRAIN = "train"
 COLOURS = {"train": "#20639b", "validation": "#3caea3", "test": "#ed553b"}
 
 
+PRIVATE = "The texts may be offensive or private: do not publish this page."
+
+
 def write_view(data: PreparedData, out: Path, rows: int, seed: int) -> None:
-    """Write the page, an HTML file that loads nothing, with `rows` random rows of each config and a search in them."""
+    """Write the page, an HTML file that loads nothing, with `rows` random rows of each config and a search in them.
+
+    Raises:
+        InputError: `out` is there and is not such a page.
+    """
+    if out.is_file() and PRIVATE.encode() not in out.read_bytes():
+        raise InputError(f"{out} exists already and is not a page of `mrs data view`; choose another file.")
     script = resources.files("mrs_datasets.describe").joinpath("search.js").read_text(encoding="utf-8")
     atomic_write(out, as_html(list(view_blocks(data, rows, seed)), out.parent, contents=True, script=script))
 
@@ -32,7 +41,7 @@ def view_blocks(data: PreparedData, rows: int, seed: int) -> Iterator[Block]:
     report: Mapping[str, Any] = data.report()
     yield Heading(data.title(), 1)
     version = f", version {report['version']}" if "version" in report else ""
-    yield Paragraph(f"`{data.name}`{version}. The texts may be offensive or private: do not publish this page.")
+    yield Paragraph(f"`{data.name}`{version}. {PRIVATE}")
     yield Heading("Rows")
     splits = list(dict.fromkeys(split for config in data.configs() for split in data.splits(config)))
     counts = {name: {split: entry["rows"] for split, entry in one.items()} for name, one in report["configs"].items()}

@@ -18,7 +18,7 @@ from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.common.text.text import visible, visible_json
 from mrs_suggest.suggest.answer_json import answer_json, assumed_language, unclear_language
 from mrs_suggest.suggest.conversation import Conversation, read_conversation
-from mrs_suggest.suggest.guard import NO_REPLIES, OWN_MESSAGE, REASONS, UNCLEAR, UNLIKELY
+from mrs_suggest.suggest.guard import HELD_BACK, NO_REPLIES, OWN_MESSAGE, REASONS, UNCLEAR, UNLIKELY
 
 if TYPE_CHECKING:
     from mrs_suggest.suggest.answering import Answer, Suggestion
@@ -160,6 +160,11 @@ def _silence(answer: Answer, suggester: Suggester, conversation: bool) -> str:
             return f"(nothing is suggested: the model has no replies in {answer.language})"
         fit = "fits and was not sent before" if conversation else "fits a message like this one"
         return f"(nothing is suggested: no reply of the model {fit})"
+    if answer.reason == HELD_BACK:
+        return (
+            "(nothing is suggested: the replies have a slur, private data, a link, or a date, time or place that the "
+            "message lacks; --guard off shows them)"
+        )
     about = REASONS.get(answer.reason or "", answer.reason)
     what = "only the neutral set of your lists is shown" if answer else "nothing is suggested"
     which = "conversation" if conversation else "message"

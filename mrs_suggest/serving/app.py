@@ -407,5 +407,5 @@ async def _http_error(request: Request, error: Exception) -> Response:
     """The usual error format for unknown paths and methods."""
     assert isinstance(error, HTTPException)
     codes = {404: "not_found", 405: "method_not_allowed"}
-    body = error_json(codes.get(error.status_code, "invalid_request"), f"{error.detail}; the routes are at /docs.")
+    body = error_json(codes.get(error.status_code, "invalid_request"), f"{error.detail}; /openapi.json has the routes.")
     return Response(body, error.status_code, error.headers, JSON)

@@ -3,7 +3,8 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
@@ -26,12 +27,13 @@ Given = ParamSpec("Given")
 
 
 class ServerError(MrsError):
-    """The server refuses a request as a whole, or the answer is not from `mrs serve`.
+    """The server refuses a request as a whole, or there is no answer, or none of `mrs serve`.
 
     Attributes:
-        status: of HTTP.
+        status: of HTTP; 0 without an answer.
         code: such as `invalid_request` or `too_many_waiting`; `unknown` for an error page of another server, such as
-            a proxy; `invalid_answer` for a success whose content is not an answer.
+            a proxy; `invalid_answer` for a success whose content is not an answer; `no_answer` if the server cannot be
+            reached or is too slow.
         url: of the request.
         retry_after: seconds after which to try again, if the server gives them.
     """
@@ -41,7 +43,8 @@ class ServerError(MrsError):
         self.status, self.code, self.message, self.url, self.retry_after = status, code, message, url, retry_after
 
     def __str__(self) -> str:
-        return f"{self.code} ({self.status}) from {self.url}: {self.message}"
+        status = f" ({self.status})" if self.status else ""
+        return f"{self.code}{status} from {self.url}: {self.message}"
 
 
 @dataclass(frozen=True)
@@ -132,8 +135,7 @@ class Client:
             session: a text that stands for the conversation or its writer: it always gets the same model.
 
         Raises:
-            ServerError: the request is refused as a whole.
-            httpx.HTTPError: the server cannot be reached, or does not answer in time.
+            ServerError: the request is refused as a whole, or the server cannot be reached or does not answer in time.
         """
         for name, given in (("messages", messages), ("allow", allow), ("deny", deny)):
             if isinstance(given, str):
@@ -206,15 +208,16 @@ class Client:
         content: dict[str, Any] | None = None,
         tries: int | None = None,
     ) -> Content:
-        for tried in range(1, tries or self._tries):
-            try:
-                response = self._http.request(method, path, json=content)
-            except DROPPED:
-                response = None
-            if response is not None and response.status_code not in AGAIN:
-                return _read(response, parse)
-            time.sleep(_pause(response, tried))
-        return _read(self._http.request(method, path, json=content), parse)
+        with _reaching(self._http.base_url):
+            for tried in range(1, tries or self._tries):
+                try:
+                    response = self._http.request(method, path, json=content)
+                except DROPPED:
+                    response = None
+                if response is not None and response.status_code not in AGAIN:
+                    return _read(response, parse)
+                time.sleep(_pause(response, tried))
+            return _read(self._http.request(method, path, json=content), parse)
 
 
 def _awaited(
@@ -273,15 +276,25 @@ class AsyncClient:
         content: dict[str, Any] | None = None,
         tries: int | None = None,
     ) -> Content:
-        for tried in range(1, tries or self._tries):
-            try:
-                response = await self._http.request(method, path, json=content)
-            except DROPPED:
-                response = None
-            if response is not None and response.status_code not in AGAIN:
-                return _read(response, parse)
-            await asyncio.sleep(_pause(response, tried))
-        return _read(await self._http.request(method, path, json=content), parse)
+        with _reaching(self._http.base_url):
+            for tried in range(1, tries or self._tries):
+                try:
+                    response = await self._http.request(method, path, json=content)
+                except DROPPED:
+                    response = None
+                if response is not None and response.status_code not in AGAIN:
+                    return _read(response, parse)
+                await asyncio.sleep(_pause(response, tried))
+            return _read(await self._http.request(method, path, json=content), parse)
+
+
+@contextmanager
+def _reaching(url: httpx.URL) -> Iterator[None]:
+    try:
+        yield
+    except httpx.HTTPError as error:
+        message = f"{str(error).rstrip('.')}; check that the server runs, and the URL, such as http://127.0.0.1:8000."
+        raise ServerError(0, "no_answer", message, str(url).rstrip("/")) from error
 
 
 def _headers(key: str | None) -> dict[str, str]:

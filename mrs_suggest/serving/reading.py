@@ -33,9 +33,12 @@ def read_body(kind: type[Asked], body: bytes) -> Asked:
         (first, *_) = error.errors(include_url=False, include_context=False, include_input=False)
         place = ".".join(map(str, first["loc"]))
         broken = first["type"] == "json_invalid"
-        sentence = f"{place or 'the body'}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+        told = {"list_type": "expected a list, [...]"}
+        if len(first["loc"]) == 1:
+            told["extra_forbidden"] = f"no such field; the fields are {', '.join(kind.model_fields)}"
+        sentence = f"{place or 'the body'}: {told.get(first['type'], first['msg'][:1].lower() + first['msg'][1:])}"
         status, code = (400, "invalid_json") if broken else (422, "invalid_request")
-        raise Refusal(status, code, f"{sentence}; the schema is at /docs.") from None
+        raise Refusal(status, code, f"{sentence}; the schema is at /openapi.json.") from None
 
 
 def accepted_languages(header: str) -> tuple[str, ...] | None:

@@ -137,7 +137,7 @@ class AnswerItem(BaseModel):
         str | None,
         Field(
             description="a code for an empty answer, such as `no_replies`: the model lacks replies in the language, or "
-            "replies that fit a short message; `own_message`: the last turn of the conversation is from `me`"
+            "replies that fit; `held_back`: the guard removes all; `own_message`: the last turn is from `me`"
         ),
     ] = None
     note: Annotated[

@@ -51,7 +51,8 @@ def serve(settings: Settings, log_level: str = "info") -> int:
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         # Until uvicorn or the supervisor installs its handler, and when uvicorn raises the signal again at the end.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: sys.exit(0))
         log(logging.INFO, "listening", url=f"http://{shown}:{port}", workers=settings.workers)
         if not keys and settings.host not in LOOPBACK:
             log(logging.WARNING, "no API keys: anyone who can reach the port may use the server (--api-keys)")

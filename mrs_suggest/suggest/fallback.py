@@ -13,7 +13,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import ENDPOINT, resolve_model
 from mrs_suggest.common.text.predictions import PASSED_ON, SUGGESTIONS
 from mrs_suggest.models.model_folder import open_model_folder
-from mrs_suggest.models.starting_points import GENERATOR
+from mrs_suggest.models.starting_points import ADAPTER_RECORD, GENERATOR
 from mrs_suggest.suggest.answering import ServedModel, Suggestion, Tags
 from mrs_suggest.suggest.conversation import Conversation, read_conversations
 from mrs_suggest.suggest.remembering import read_texts
@@ -29,7 +29,8 @@ def load_model(name: str, revision: str | None = None, verify: bool = False) -> 
 
         return LanguageModelSuggester(read_endpoint(name, revision)), None
     path = resolve_model(name, revision)
-    open_model_folder(path, verify)
+    if any((path / one).is_file() for one in ("run.json", "modules.json", ADAPTER_RECORD, GENERATOR)):
+        open_model_folder(path, verify)  # another folder's files are not looked at: it is refused below
     if (path / GENERATOR).is_file():
         from mrs_suggest.suggest.generation_suggester import GenerationSuggester
 

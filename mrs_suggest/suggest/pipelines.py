@@ -37,7 +37,7 @@ class PipelineModel:
         cls,
         name: str,
         revision: str | None = None,
-        guard: bool | Path = True,
+        guard: bool | str | Path = True,
         precision: float | None = None,
         **_: object,
     ) -> Self:

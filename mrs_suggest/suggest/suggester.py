@@ -20,7 +20,7 @@ from mrs_suggest.models.starting_points import ADAPTER_RECORD, DETECTOR
 from mrs_suggest.suggest.answering import Answer, ServedModel, Tags
 from mrs_suggest.suggest.conversation import Chat, Conversation, fitting, guard_reasons, read_conversations, read_single
 from mrs_suggest.suggest.fallback import WithFallback, load_model
-from mrs_suggest.suggest.guard import BLANK, NO_REPLIES, OWN_MESSAGE, UNCLEAR, UNLIKELY
+from mrs_suggest.suggest.guard import BLANK, HELD_BACK, NO_REPLIES, OWN_MESSAGE, UNCLEAR, UNLIKELY
 from mrs_suggest.suggest.guard.guard import Guard
 from mrs_suggest.suggest.guard.lists import GuardData
 from mrs_suggest.suggest.language_detector import SURE, LanguageDetector
@@ -74,7 +74,7 @@ class Suggester:
         folder: str | Path,
         revision: str | None = None,
         verify: bool = False,
-        guard: bool | Path = True,
+        guard: bool | str | Path = True,
         precision: float | None = None,
         fallback: str | None = None,
         fallback_share: float = PASSED_ON,
@@ -91,12 +91,14 @@ class Suggester:
         Raises:
             InputError: there is no such model, or its files or those of the guard are damaged.
         """
+        if isinstance(guard, str) and not Path(guard).is_dir():
+            raise ArgumentError("guard", "expected True, False or a folder of lists.", guard)
         model, path = load_model(str(folder), revision, verify)
         if fallback is not None and precision is not None:
             raise InputError("--precision and --fallback: both are for unsure messages; leave one of them out.")
         if fallback is not None:
             model = cast(ServedModel, WithFallback.load(model, fallback, fallback_share))
-        return Suggester(model, path, guard, precision)
+        return Suggester(model, path, Path(guard) if isinstance(guard, str) else guard, precision)
 
     @property
     def languages(self) -> list[str]:
@@ -252,8 +254,8 @@ class Suggester:
         Returns:
             The answer, or an answer for each message of a list. If it is empty, its `reason` says why: `blank`,
             `own_message` (the last turn is the user's), `language_unclear`, `unlikely`, `no_replies` (none in the
-            language, none that fits, or none that was not sent), or a reason of the guard. The next best replies take
-            the places of those that the guard removes.
+            language, none that fits, or none that was not sent), `held_back` (the guard removes all of them), or a
+            reason of the guard. The next best replies take the places of those that the guard removes.
 
         Raises:
             ArgumentError: an InputError and a ValueError: the model does not answer in the language, or cannot detect
@@ -323,10 +325,9 @@ class Suggester:
         read = read_response_file(file)
         for finding in sets.check(read, code):
             raise InputError(f"replies: row {finding.row}, {finding.reply!r}: {finding.kind} ({finding.told}).")
-        sets.change(read, code, BUILT, file, Path(place.name) / "model", keep_others=keep_other_languages)
-        changed = Suggester.from_pretrained(
-            Path(place.name) / "model", guard=self._guarded_by, precision=self._precision
-        )
+        made = Path(place.name) / "model"
+        sets.change(read, code, BUILT, file, made, keep_others=keep_other_languages)
+        changed = Suggester.from_pretrained(made, guard=self._guarded_by, precision=self._precision)
         self.__dict__ = {**vars(changed), "_place": place}  # the folder is removed with this object
         return self
 
@@ -410,8 +411,9 @@ class Suggester:
                 rows = model.suggest(some, language, count) if model else [[] for _ in some]
                 for number, row in zip(numbers, rows, strict=True):
                     answers[number] = fitting(model, self.guard, asked[number], texts[number], language, row, count)
-                    if not answers[number] and (kind is not None or len(asked[number].turns) > 1 or self.model.service):
-                        answers[number].reason = NO_REPLIES
+                    if not answers[number]:
+                        unsent = any(not asked[number].repeats(one.reply) for one in row)
+                        answers[number].reason = HELD_BACK if unsent else NO_REPLIES
         if not all(math.isfinite(suggestion.score) for answer in answers for suggestion in answer):
             where = self.folder or Path("the model")
             raise InputError(f"{where}: its scores are not finite; {again(where)}.")

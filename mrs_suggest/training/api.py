@@ -174,7 +174,7 @@ class Trainer:
             return self.suggester(guard=False).evaluate(dataset)
         return self._trained()["metrics"]["systems"]["Model"]
 
-    def suggester(self, guard: bool | Path = True, precision: float | None = None) -> Suggester:
+    def suggester(self, guard: bool | str | Path = True, precision: float | None = None) -> Suggester:
         """The trained model, ready to answer; arguments as for `Suggester.from_pretrained`."""
         from mrs_suggest.suggest.suggester import Suggester
 

@@ -66,7 +66,12 @@ def test_the_list_has_every_record(mrs_here: Run) -> None:
     records = json.loads(shown(mrs_here("data", "list", "--json")))
     assert records["staple"]["restricted"]
     assert records["xcopa"]["languages"]["qu"]["area"] == "South America"
-    assert "joined-LANG (--views joined)" in shown(mrs_here("data", "list"))
+    listed = shown(mrs_here("data", "list"))
+    assert "joined-LANG (--views joined)" in listed
+    told = (
+        "mrs-everyday  (ours, for the task of Zhang et al. 2021)\n  licence: apache-2.0 (mrs-everyday), see the card ("
+    )
+    assert told in listed
 
 
 def test_a_page_of_a_data_set(copa: Path, mrs_here: Run, tmp_path: Path) -> None:
@@ -79,6 +84,11 @@ def test_a_page_of_a_data_set(copa: Path, mrs_here: Run, tmp_path: Path) -> None
     again = tmp_path / "again.html"
     mrs_here("data", "view", copa, "--out", again, "--rows", 3)
     assert again.read_bytes() == page.read_bytes()
+    again.write_text("notes")
+    told = f"{again} exists already and is not a page of `mrs data view`; choose another file."
+    assert told in refused(mrs_here("data", "view", copa, "--out", again))
+    assert again.read_text() == "notes"
+    assert shown(mrs_here("data", "view", copa, "--out", page, "--rows", 2)) == f"wrote {page}\n", "written again"
     assert "--rows: expected 1 or more, found 0" in refused(mrs_here("data", "view", copa, "--out", page, "--rows", 0))
 
 

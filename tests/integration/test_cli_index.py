@@ -1,6 +1,7 @@
 """`mrs models index` and the tags of `mrs suggest`, on the model that ships."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.suggest.index.response_index import ResponseIndexes
 from mrs_suggest.suggest.suggester import Suggester
+from mrs_suggest.training.retrieval.click_tuning import tune
 from tests.cases import cases
 from tests.command import Result, refused
 
@@ -68,6 +70,22 @@ def test_toxic_replies_are_found_by_the_guard_s_lists_or_by_one_s_own(index: Run
     code, _, err = index(*rows, "--guard-lists", tmp_path / "missing")
     assert (code, err.count("\n")) == (2, 1)
     assert "missing" in err
+
+
+def test_replies_that_the_guard_holds_back_are_named(index: Run, mrs_here: Run, tmp_path: Path) -> None:
+    file, out = tmp_path / "dates.txt", tmp_path / "out"
+    file.write_text("See you at 8 pm.\nMonday at noon works.\nI am in Berlin.\n", encoding="utf-8")
+    held = "held back by the guard unless the message has the same date, time or place: 3 replies ('See you at 8 pm.', "
+    code, printed, _ = index(SAMPLE, "--check", "--language", "en", "--responses", file)
+    assert (code, held in printed) == (0, True), "not a problem of the reply: some messages name its time"
+    code, printed, _ = index(SAMPLE, "--language", "en", "--responses", file, "--out", out)
+    (answered,) = re.findall(r"en: (\d+) of 200 everyday messages", printed)
+    assert (code, held in printed, int(answered) < 20) == (0, True, True)
+    _, shown, _ = mrs_here("suggest", "--model", out, "How are you?", "See you at 8 pm?")
+    assert "a date, time or place that the message lacks; --guard off shows them)" in shown
+    assert "1. See you at 8 pm." in shown
+    with pytest.raises(InputError, match="it has no ranker.* own replies replaced it"):
+        tune(out, "v1", [], tmp_path / "tuned", overwrite=False)
 
 
 def test_findings_stop_a_change_or_are_left_out(index: Run, file: Path, tmp_path: Path) -> None:

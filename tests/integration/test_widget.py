@@ -54,7 +54,7 @@ def test_chips_on_a_phone_are_chosen_edited_or_passed_over(tmp_path: Path) -> No
         server.wait_for_workers()
         browser.resize(390, 844, mobile=True)
         browser.open(f"{server.url}/chat")
-        receive(browser, MESSAGE)
+        browser.type("#message", f"{MESSAGE}\ue007")  # Enter: while no message has arrived, it is received
         expected = Suggester.from_pretrained("everyday-retriever").suggest([MESSAGE])[0].replies
         assert wait_for_chips(browser) == expected
         assert browser.script("return document.documentElement.scrollWidth") <= 390
@@ -76,8 +76,8 @@ def test_chips_on_a_phone_are_chosen_edited_or_passed_over(tmp_path: Path) -> No
         browser.click("#send")
         receive(browser, MESSAGE)
         wait_for_chips(browser)
-        browser.type("#message", "Own words")
-        browser.click("#send")
+        browser.type("#message", "Own words\ue007")
+        assert browser.script("return document.querySelector('#thread :last-child').className") == "me"
         receive(browser, "<img src=x onerror=alert(1)> I want to kill myself")
         browser.wait_for_text("#thread", r"No suggestion \(self_harm\)")
         assert browser.script("return document.querySelectorAll('#thread img').length") == 0
@@ -89,6 +89,13 @@ def test_chips_on_a_phone_are_chosen_edited_or_passed_over(tmp_path: Path) -> No
         receive(browser, MESSAGE)
         browser.wait_for_text("#thread", "The server did not answer")
         assert chips(browser) == [], "without a server one types"
+        keys = tmp_path / "keys.txt"
+        keys.write_text(f"{'k' * 32}\n", encoding="utf-8")
+        with ServerProcess("--api-keys", keys, folder=tmp_path) as closed:
+            closed.wait_for_workers()
+            browser.open(f"{closed.url}/chat")
+            receive(browser, MESSAGE)
+            browser.wait_for_text("#thread", "The server refused: it asks for an API key")
     rows = read_answers(str(path))
     assert [row[7:10] for row in rows[:3]] == [(2, 0, 0), (1, 1, 8), (None, 0, 9)]
     assert len({row[1] for row in rows}) == 1

@@ -125,8 +125,10 @@ def _list(options: argparse.Namespace) -> None:
         return
     for name in catalogued():
         record = read_record(name)
-        licences = ", ".join(dict.fromkeys(variant.licence for variant in record.variants.values()))
-        print(f"{name}  ({record.homepage}; {record.paper}; licence {licences})")
+        about = record.paper if record.paper.startswith("ours") else f"{record.homepage}; {record.paper}"
+        print(f"{name}  ({about})")
+        shown = {kind: one.licence.replace("unknown", "see the card") for kind, one in record.variants.items()}
+        print(f"  licence: {', '.join(f'{one} ({kind})' for kind, one in shown.items())}")
         print(f"  --source: {record.source}")
         for kind_name, kind in record.kinds.items():
             codes = " ".join(kind.languages or record.languages)

@@ -17,6 +17,7 @@ from mrs_suggest.common.text.text import visible, visible_json
 
 if TYPE_CHECKING:
     from mrs_suggest.suggest.own_replies.checks import ResponseFinding
+    from mrs_suggest.suggest.own_replies.file import ResponseRow
     from mrs_suggest.suggest.own_replies.sets import ResponseSets
     from mrs_suggest.suggest.suggester import Suggester
 
@@ -106,9 +107,9 @@ def _index(options: argparse.Namespace) -> int:
     language = sets.language(options.language)
     findings = sets.check(rows, language, action, options.guard_lists)
     if options.check:
-        return _print(findings, options.json, visible(options.responses), len(rows), language)
+        return _print(findings, options, visible(options.responses), rows, language)
     if findings and options.on_finding == STOP:
-        _print(findings, False, visible(options.responses), len(rows), language, file=sys.stderr)
+        _print(findings, options, visible(options.responses), rows, language, file=sys.stderr)
         raise InputError(
             f"{options.responses}: {len(findings):,} findings in {len(rows):,} rows; correct them, or pass "
             f"--on-finding {SKIP} to leave these rows out, or {KEEP}."
@@ -129,28 +130,30 @@ def _index(options: argparse.Namespace) -> int:
             "--keep-other-languages keeps the bundled ones.",
             file=sys.stderr,
         )
-    _everyday_report(options.out or local)(language)
+    if action != REMOVED:
+        _print_held_back(rows, language, options.guard_lists)
+    _everyday_report(options.out or local, options.guard_lists)(language)
     print(f"wrote {visible(options.out or options.run_folder)}")
     return 0
 
 
 def _checked_model(sets: ResponseSets, options: argparse.Namespace) -> int:
-    exit_code, report = 0, None if options.json else _everyday_report(sets.folder)
+    exit_code, report = 0, None if options.json else _everyday_report(sets.folder, options.guard_lists)
     for code in [options.language] if options.language else list(sets.indexes):
         rows = sets.rows(code)
         findings = sets.check(rows, code, lists=options.guard_lists)
         if report is not None:
             report(code)
-        exit_code |= _print(findings, options.json, options.run_folder, len(rows), code)
+        exit_code |= _print(findings, options, options.run_folder, rows, code)
     return exit_code
 
 
-def _everyday_report(model: Path) -> Callable[[str], None]:
+def _everyday_report(model: Path, lists: Path | None) -> Callable[[str], None]:
     """Print how the replies of a model in a language do on everyday messages."""
     from mrs_suggest.suggest.index.response_index import ResponseIndexes
     from mrs_suggest.suggest.suggester import Suggester
 
-    suggester, indexes = Suggester.from_pretrained(model, guard=False), ResponseIndexes(model)
+    suggester, indexes = Suggester.from_pretrained(model, guard=lists or True), ResponseIndexes(model)
 
     def report(language: str) -> None:
         for line in _shown_for_everyday(suggester, indexes[language].replies, language):
@@ -160,12 +163,13 @@ def _everyday_report(model: Path) -> Callable[[str], None]:
 
 
 def _print(
-    findings: Sequence[ResponseFinding], as_json: bool, where: str, rows: int, language: str, file: TextIO | None = None
-) -> int:
+    findings: Sequence[ResponseFinding], options: argparse.Namespace, where: str, rows: Sequence[ResponseRow],
+    language: str, file: TextIO | None = None,
+) -> int:  # fmt: skip
     """Print the findings; return the exit code of a check."""
-    if as_json:
+    if options.json:
         found = [asdict(finding) for finding in findings]
-        print(visible_json({"replies": where, "language": language, "rows": rows, "findings": found}))
+        print(visible_json({"replies": where, "language": language, "rows": len(rows), "findings": found}))
         return 1 if findings else 0
     from rich.markup import escape
 
@@ -175,8 +179,26 @@ def _print(
             reply = finding.reply if len(finding.reply) <= 60 else finding.reply[:59] + "…"
             table.add_row(f"{finding.row:,}", finding.kind, escape(reply), escape(finding.told))
         make_console(110, **({"file": file} if file else {})).print(table)
-    print(f"{where}, {language}: {rows:,} rows, {len(findings):,} findings", file=file or sys.stdout)
+    _print_held_back(rows, language, options.guard_lists, file)
+    print(f"{where}, {language}: {len(rows):,} rows, {len(findings):,} findings", file=file or sys.stdout)
     return 1 if findings else 0
+
+
+def _print_held_back(
+    rows: Sequence[ResponseRow], language: str, folder: Path | None, file: TextIO | None = None
+) -> None:
+    from mrs_suggest.suggest.guard.guard import unfit
+    from mrs_suggest.suggest.guard.lists import GuardData
+
+    lists = GuardData(folder).get(language)
+    held = [row.reply for row in rows if unfit(row.reply, "", lists)]
+    for line in _named(language, "held back by the guard unless the message has the same date, time or place", held):
+        print(line, file=file or sys.stdout)
+
+
+def _named(language: str, told: str, replies: list[str]) -> list[str]:
+    named = ", ".join(repr(visible(reply)) for reply in replies[:NAMED]) + (", ..." if len(replies) > NAMED else "")
+    return [f"{language}: {told}: {len(replies):,} replies ({named})"] if replies else []
 
 
 def _shown_for_everyday(suggester: Suggester, replies: list[str], language: str) -> list[str]:
@@ -185,26 +207,26 @@ def _shown_for_everyday(suggester: Suggester, replies: list[str], language: str)
     Empty if mrs-everyday lacks the language.
 
     Args:
-        suggester: without a guard.
         replies: all that it has in the language.
     """
     from mrs_datasets.everyday.situations import TEXTS, read_situations
+    from mrs_suggest.suggest.suggester import Suggester
 
     path = TEXTS / f"{language.partition('-')[0]}.txt"
     if not path.is_file():
         return []
     texts = [message for situation in read_situations(path) for message in situation.messages]
     asked = texts[:: len(texts) // MESSAGES][:MESSAGES]
-    answers = suggester.suggest(asked, language, min_score=0)
+    open_ones = Suggester(suggester.model, suggester.folder, guard=False)
+    answers = open_ones.suggest(asked, language, min_score=0)
     shown = Counter(reply for answer in answers for reply in answer.replies)
     often = max(ALWAYS, LEAD * shown.total() / len(asked) / len(replies)) * len(asked)
     always = [reply for reply in replies if shown[reply] > often]
     never = [reply for reply in replies if not shown[reply]]
-    least = suggester.model.min_score(language) or 0.0
-    answered = sum(any(one.score >= least for one in answer) for answer in answers)
-    lines = [f"{language}: {answered} of {len(asked)} everyday messages get a suggestion with the default --min-score"]
-    for told, some in (("among the best three for most of them", always), ("never among the best three", never)):
-        if some:
-            named = ", ".join(repr(visible(reply)) for reply in some[:NAMED])
-            lines.append(f"{language}: {told}: {len(some):,} replies ({named}{', ...' if len(some) > NAMED else ''})")
-    return lines
+    answered = sum(answer.reason is None for answer in suggester.suggest(asked, language))
+    told = f"{answered} of {len(asked)} everyday messages get a suggestion with the default --min-score and the guard"
+    return [
+        f"{language}: {told}",
+        *_named(language, "among the best three for most of them", always),
+        *_named(language, "never among the best three", never),
+    ]

@@ -16,7 +16,7 @@ from mrs_suggest.common.errors import ArgumentError, InputError, extra_needed, f
 from mrs_suggest.common.text.languages import find_language
 from mrs_suggest.common.text.text import visible
 from mrs_suggest.suggest.answering import Answer, Suggestion
-from mrs_suggest.suggest.guard import NO_REPLIES, UNLIKELY
+from mrs_suggest.suggest.guard import HELD_BACK, NO_REPLIES, UNLIKELY
 from mrs_suggest.suggest.guard import REASONS as GUARDED
 from mrs_suggest.suggest.ranking.language_ranker import RESPONSE_SET
 from mrs_suggest.suggest.suggester import Suggester
@@ -48,8 +48,8 @@ SOURCES = {
 REASONS = {
     "blank": "the message is blank",
     "language_unclear": "the language is not clear; choose it above",
-    "tags": "no reply in this language has the requested tags",
-    "none": "the model found no reply",
+    "tags": "no fitting reply in this language has the requested tags",
+    HELD_BACK: "the guard removes all replies, such as those with a date or a place that the message lacks",
     UNLIKELY: "a suggestion is unlikely to be used",
     NO_REPLIES: "the model has no replies in this language, or none that fits a message like this one",
     **{code: f"the message seems to be about {about}" for code, about in GUARDED.items()},
@@ -228,7 +228,7 @@ def answer_message(
         if language is None and message.strip():
             likely = suggester.rank_languages(message)[:2]
         (answer,) = suggester.suggest([message], language, SHOWN, allow, deny)
-        reason = answer.reason or ("" if answer else "tags" if allow or deny else "none")
+        reason = "tags" if answer.reason == NO_REPLIES and (allow or deny) else answer.reason or ""
     except ArgumentError as error:
         reason = error.problem
     milliseconds = 1000 * (time.perf_counter() - begin)

@@ -57,7 +57,8 @@
     }
 
     // Ask for suggestions for a conversation, oldest turn first, and show them; resolves to the answer, or to null if
-    // there is none: then there are no chips, and the person types.
+    // there is none: then there are no chips, and the person types. `refusal` has the server's { code, message }, if it
+    // answered with an error.
     async suggest(turns) {
       this.clear();
       const asking = (this.asking = new AbortController());
@@ -72,9 +73,13 @@
           body: JSON.stringify(asked),
           signal: asking.signal,
         });
-        if (!response.ok) return null;
-        const answer = (await response.json()).answers[0];
+        const content = await response.json();
         if (asking !== this.asking) return null; // a newer message arrived meanwhile
+        if (!response.ok) {
+          this.refusal = content.error;
+          return null;
+        }
+        const answer = content.answers[0];
         this.answer = answer;
         answer.suggestions.forEach((one, place) => this.show(one.reply, place));
         return answer;
@@ -121,7 +126,7 @@
 
     clear() {
       if (this.asking) this.asking.abort();
-      this.asking = this.answer = this.chosen = null;
+      this.asking = this.answer = this.chosen = this.refusal = null;
       this.typed = 0;
       this.row.replaceChildren();
     }

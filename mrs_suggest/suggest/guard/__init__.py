@@ -27,4 +27,4 @@ SENSITIVE = tuple(REASONS)
 EVERYDAY = "everyday"
 # Other reasons for an empty answer.
 BLANK, UNCLEAR, UNLIKELY, NO_REPLIES = "blank", "language_unclear", "unlikely", "no_replies"
-OWN_MESSAGE = "own_message"
+OWN_MESSAGE, HELD_BACK = "own_message", "held_back"

@@ -248,7 +248,9 @@ def tune(model: Path, version: str, rows: Iterable[tuple[Any, ...]], out: Path, 
     sets, rows = ResponseSets(model), list(rows)
     path = model / RANKER_FOLDER / SETTINGS
     if not path.is_file():
-        raise InputError(f"{model}: it has no ranker, so there are no weights to tune; train it with --ranker true.")
+        own = "own replies replaced it; pass a model without them"
+        advice = own if OwnRankers(model, sets.indexes) else "train it with --ranker true"
+        raise InputError(f"{model}: it has no ranker, so there are no weights to tune; {advice}.")
     settings = json.loads(path.read_text(encoding="utf-8"))
     languages = settings["weights"].keys() - set(OwnRankers(model, sets.indexes))
     names = [name for name in settings["names"] if any(settings["weights"][one].get(name) for one in languages)]

@@ -14,7 +14,6 @@ from types import SimpleNamespace
 from typing import get_type_hints
 from unittest.mock import AsyncMock
 
-import httpx
 import pytest
 
 from mrs_suggest.serving.client import AsyncClient, Client, ReceivedAnswer, ServerError
@@ -94,7 +93,9 @@ def test_a_dropped_or_busy_try_is_repeated(ask: Callable[[str], list[ReceivedAns
 
 def test_tries_are_bounded() -> None:
     with scripted(b"", b"", GOOD) as (url, seen):
-        with pytest.raises(httpx.RemoteProtocolError):
+        with pytest.raises(
+            ServerError, match=r"^no_answer from http://127\.0\.0\.1:\d+: .*; check that the server runs"
+        ):
             plain(url, tries=2)
         assert len(seen) == 2
     busy = page("<html>busy</html>", "503 Service Unavailable")
@@ -104,10 +105,21 @@ def test_tries_are_bounded() -> None:
         assert (error.value.status, error.value.code, len(seen)) == (503, "unknown", 2)
 
 
+@pytest.mark.parametrize("ask", [plain, asynchronous])
+def test_a_server_that_cannot_be_reached_is_named(ask: Callable[[str], list[ReceivedAnswer]]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    with pytest.raises(ServerError, match=f"^no_answer from {url}: .* check that") as error:
+        ask(url)
+    assert error.value.status == 0
+    with pytest.raises(ServerError, match="^no_answer from localhost:8011: .*; check that .* such as http://127"):
+        ask("localhost:8011")
+
+
 @pytest.mark.parametrize("failure", [b"", page("", "503 Service Unavailable", "retry-after: 0")])
 def test_a_reload_is_sent_only_once(failure: bytes) -> None:
     with scripted(failure, page({"models": [{"name": "m"}]})) as (url, seen):
-        with Client(url) as client, pytest.raises((ServerError, httpx.RemoteProtocolError)):
+        with Client(url) as client, pytest.raises(ServerError):
             client.reload()
         assert len(seen) == 1
 

@@ -87,8 +87,10 @@ def test_a_killed_worker_comes_back_and_the_figures_stay(pair: ServerProcess) ->
     assert pair.figure(requests) >= before + 1  # also those that the dead worker had counted
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_stopping_refuses_new_connections_and_answers_what_was_taken(tmp_path: Path, workers: int) -> None:
+@pytest.mark.parametrize(("workers", "number"), [(1, signal.SIGTERM), (1, signal.SIGINT), (2, signal.SIGTERM)])
+def test_stopping_refuses_new_connections_and_answers_what_was_taken(
+    tmp_path: Path, workers: int, number: signal.Signals
+) -> None:
     arguments = ("--workers", workers, "--max-batch", 1, "--max-waiting", 900, "--max-messages", 300)
     with ServerProcess(*arguments, "--answer-seconds", 300, folder=tmp_path) as server:
         server.wait_for_workers(workers)
@@ -103,7 +105,7 @@ def test_stopping_refuses_new_connections_and_answers_what_was_taken(tmp_path: P
             thread.start()
         while server.figure(WAITING) < 400:  # of both requests
             time.sleep(0.01)
-        server.signal(signal.SIGTERM)
+        server.signal(number)
         while True:
             try:
                 server.connect().close()
@@ -111,7 +113,7 @@ def test_stopping_refuses_new_connections_and_answers_what_was_taken(tmp_path: P
                 break
             time.sleep(0.01)
         assert len(answers) < 2, "the port was open until all work was done"
-        assert server.stop() == 0
+        assert server.process.wait(60) == 0
         for thread in threads:
             thread.join()
         assert answers == [300, 300]

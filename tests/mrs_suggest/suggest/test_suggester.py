@@ -103,12 +103,13 @@ def retriever(suggester: Suggester, model: SentenceTransformer) -> Retriever:
 
 
 def test_a_folder_without_a_model_or_response_set_is_refused(tmp_path: Path, checkpoint: Path) -> None:
+    (tmp_path / "notes.json").write_text("{")  # not a model's, so it is not blamed
     for path in (tmp_path / "nothing", tmp_path, checkpoint):
         with pytest.raises(InputError, match=r"no trained model|no such folder"):
             Suggester.from_pretrained(path)
-    build_dual_encoder(str(checkpoint), "mean").save_pretrained(str(tmp_path))
+    build_dual_encoder(str(checkpoint), "mean").save_pretrained(str(tmp_path / "encoder"))
     with pytest.raises(InputError, match="no response_index/ folder"):
-        Suggester.from_pretrained(tmp_path)
+        Suggester.from_pretrained(tmp_path / "encoder")
 
 
 def test_the_retriever_suggests_the_same_and_ranks_pools(

@@ -90,6 +90,12 @@ def test_the_lists_of_the_language_that_a_message_is_in_count_where_the_caller_n
     assert Suggester(Bilingual(["Yes"])).suggest([message], "en")[0].reason is None, "without a detector"
 
 
+def test_an_answer_says_whether_the_guard_or_the_model_left_it_empty() -> None:
+    held, empty = Suggester(Fixed(["Shit", "At 8 pm."])), Suggester(Fixed([]))
+    answers = [*held.suggest(["Coming?", "At 8 pm?"], "en"), *empty.suggest(["Coming?"], "en")]
+    assert [answer.reason for answer in answers] == ["held_back", None, "no_replies"]
+
+
 @pytest.mark.parametrize(
     "message",
     ["Sov gott min vän", "Hoppas du sov gott", "Hoppas ni sovit gott i natt", "God natt och sov gott, kram",
@@ -99,6 +105,15 @@ def test_wishing_good_night_in_swedish_is_not_a_threat(shipped: Suggester, messa
     """Example threats end with "Sov gott.", so the linear model took the wish for one."""
     assert [shipped.suggest([message], language)[0].reason for language in ("sv", None)] == [None, None]
     assert shipped.suggest(["Du bor på Ekgatan 3 va? Sov gott."], "sv")[0].reason == "threat"
+
+
+def test_the_guard_is_true_false_or_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"guard='off': expected True, False or a folder of lists\."):
+        Suggester.from_pretrained("everyday-retriever", guard="off")
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "lists" / "en.yaml").write_text('grief: ["lost my teddy"]\n')
+    suggester = Suggester.from_pretrained("everyday-retriever", guard=str(tmp_path))
+    assert suggester.suggest("I lost my teddy", "en").reason == "grief"
 
 
 def test_lists_of_ones_own(tmp_path: Path) -> None:
