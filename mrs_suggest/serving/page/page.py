@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mrs_suggest.common.errors import ArgumentError, InputError, extra_needed, first_line
+from mrs_suggest.common.errors import ArgumentError, InputError, extra_needed
 from mrs_suggest.common.text.languages import find_language
 from mrs_suggest.common.text.text import visible
 from mrs_suggest.suggest.answering import Answer, Suggestion
@@ -141,11 +141,14 @@ def serve_page(page: gradio.Blocks, host: str | None = None, port: int | None = 
 
     try:
         page.launch(
-            server_name=host, server_port=port, share=False, ssr_mode=False, footer_links=[], css=CSS, inbrowser=False
-        )
-    except (OSError, ServerFailedToStartError) as error:
-        where, why = f"{host or '127.0.0.1'}:{port or 7860}", first_line(error)
-        raise InputError(f"{where}: cannot listen there ({why}); pass another --host or --port.") from None
+            server_name=host, server_port=port, share=False, ssr_mode=False, footer_links=[], css=CSS, inbrowser=False,
+            quiet=True, prevent_thread_lock=True,
+        )  # fmt: skip
+    except (OSError, ServerFailedToStartError):  # in its own words it speaks of arguments that nobody can pass here
+        where = f"{host or '127.0.0.1'}:{port or 7860}"
+        raise InputError(f"{where}: cannot listen there; pass another --host or --port.") from None
+    print(f"The page is at {page.local_url}", flush=True)
+    page.block_thread()
 
 
 def _gradio() -> Any:
