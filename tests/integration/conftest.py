@@ -58,10 +58,10 @@ def refusal(
             monkeypatch.chdir(folder)
         argv = ["--output_dir", tmp_path / "refused", *options]
         assert importlib.import_module(f"mrs_trainers.{trainer}").main([str(part) for part in argv]) == 2
-        sentences = [line for line in capsys.readouterr().err.splitlines() if line.startswith(f"{trainer}: ")]
+        sentences = [line for line in capsys.readouterr().err.splitlines() if line.startswith(f"mrs train {trainer}: ")]
         assert len(sentences) == 1
         assert not (tmp_path / "refused" / "run.json").exists()
-        return sentences[0].removeprefix(f"{trainer}: ")
+        return sentences[0].removeprefix(f"mrs train {trainer}: ")
 
     return run
 

@@ -184,7 +184,11 @@ def test_adapters_of_a_run_come_with_the_head(folders: dict[str, Path]) -> None:
 
 @pytest.mark.parametrize(("options", "told"), REFUSED.items())
 def test_wrong_input_gets_one_sentence(workplace: Path, output: list[str], options: str, told: str) -> None:
-    sentences = [line.removeprefix("multiple_choice: ") for line in output if line.startswith("multiple_choice: ")]
+    sentences = [
+        line.removeprefix("mrs train multiple_choice: ")
+        for line in output
+        if line.startswith("mrs train multiple_choice: ")
+    ]
     assert any(sentence.startswith(told) for sentence in sentences), sentences
     assert len(sentences) == len(REFUSED)
     assert not (workplace / "refused" / "run.json").exists()

@@ -168,7 +168,11 @@ def test_a_trained_model_is_tested_without_training(folders: dict[str, Path]) ->
 
 @pytest.mark.parametrize(("options", "told"), REFUSED.items())
 def test_wrong_input_gets_one_sentence(workplace: Path, output: list[str], options: str, told: str) -> None:
-    sentences = [line.removeprefix("understanding: ") for line in output if line.startswith("understanding: ")]
+    sentences = [
+        line.removeprefix("mrs train understanding: ")
+        for line in output
+        if line.startswith("mrs train understanding: ")
+    ]
     assert any(sentence.startswith(told) for sentence in sentences), sentences
     assert len(sentences) == len(REFUSED)
     assert not (workplace / "refused" / "run.json").exists()
