@@ -18,7 +18,7 @@ HARNESSES := $(addprefix build/harness/,lm_eval lighteval)
 ENCODER ?= intfloat/multilingual-e5-small
 SHIPPED := mrs_suggest/suggest/embedded/everyday-retriever
 TEACHER := build/e5-everyday/run.json
-# Sentences in the public domain (CC0), from which its student and its guard learn, too.
+# Sentences in the public domain (CC0), from which its guard learns, too.
 COMMON_VOICE := build/common-voice
 COLLECTED = $(foreach language,$(1),$(language)=$(COMMON_VOICE)/server/data/$(language)/sentence-collector.txt)
 SENTENCES := $(call COLLECTED,de en es) fr=$(COMMON_VOICE)/server/data/fr/issue2259_deleted_export_readd_fixed.txt \
@@ -181,7 +181,7 @@ sample: $(STAMP)  ## rebuild the embedded sample from the phrase books
 
 baseline: $(TEACHER) $(COMMON_VOICE)  ## fine-tune an encoder, distil it and pack the student, the baseline that ships in the package
 	$(OFFLINE) $(BIN)/mrs train retrieval --config trainers/configs/retrieval/everyday.yaml
-	$(OFFLINE) $(BIN)/mrs train retrieval --config trainers/configs/retrieval/everyday_text.yaml --distill_text $(SENTENCES)
+	$(OFFLINE) $(BIN)/mrs train retrieval --config trainers/configs/retrieval/everyday_pairs.yaml
 	$(OFFLINE) $(BIN)/python -m mrs_suggest.training.retrieval.shrink build/everyday $(SHIPPED) $(PACKED)
 	$(OFFLINE) $(BIN)/mrs models guard $(SHIPPED) --text $(SENTENCES) --sheet tests/guard_sheet.tsv
 
