@@ -10,7 +10,7 @@ from typing import Any
 
 from mrs_suggest.common.errors import InputError
 from mrs_suggest.common.hub import hub
-from mrs_suggest.common.hub.baselines import FAMILIES, SHIPPED, starting_point
+from mrs_suggest.common.hub.baselines import FAMILIES, starting_point
 
 RETRIEVAL, GENERATION = FAMILIES
 MULTIPLE_CHOICE, UNDERSTANDING, PRETRAINING = "multiple_choice", "understanding", "pretraining"
@@ -95,7 +95,7 @@ def prompts_in(prompts: Mapping[str, Any]) -> tuple[str, str]:
 def _problem(name: str, family: str, revision: str | None) -> str | None:
     place = Path(name)
     if not place.is_dir() and starting_point(name) == name and (not hub.is_repo_id(name) or place.parent.is_dir()):
-        return f"no such folder; pass a folder, a hub id ORG/NAME, {SHIPPED} or {TINY}"
+        return "no such folder; pass a folder, or a hub id ORG/NAME"
     adapters = next((path for marker in ADAPTERS if (path := checkpoint_file(name, marker, revision))), None)
     if adapters is not None:
         return (

@@ -51,7 +51,7 @@ def refused(name: Path | str, family: str, kind: str = "two") -> str:
 
 @pytest.mark.parametrize("family", ["retrieval", "generation", "pretraining"])
 def test_a_name_without_a_folder_or_a_model_is_named_before_the_hub_is_asked(family: str, tmp_path: Path) -> None:
-    choice = "no such folder; pass a folder, a hub id ORG/NAME, everyday-retriever or tiny."
+    choice = "no such folder; pass a folder, or a hub id ORG/NAME."
     assert refused("tinny", family) == refused(tmp_path / "nowhere", family) == choice
     (tmp_path / "notes.json").write_text("{}")
     assert refused(tmp_path, family).startswith("no model in this folder (no config.json, ")

@@ -93,7 +93,7 @@ def test_a_small_copy_answers_alike(run: Path, tmp_path: Path, capsys: pytest.Ca
 def test_no_finished_run_leaves_the_old_copy(run: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "run.json").write_text("kept")
-    with pytest.raises(InputError, match=r"no run\.json"):
+    with pytest.raises(InputError, match="no such folder"):
         shrink(tmp_path / "none", tmp_path / "out")
     half = tmp_path / "half"
     shutil.copytree(run, half)
