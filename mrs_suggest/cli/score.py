@@ -318,9 +318,12 @@ def _compare(options: argparse.Namespace, metric: Metric, systems: list[Scored])
 def _notes(systems: Sequence[Scored], metric: Metric) -> list[str]:
     """Skipped and unusual examples, the methods of the intervals, and the signatures."""
     notes = [f"{system.system}: {text}" for system in systems for text in _counted(system, metric)]
-    found = [(one, interval) for one in systems for interval in one.all_intervals(metric.main).values()]
-    methods = {one.method_of(interval) for one, interval in found if interval.ends}
-    notes += [f"in brackets: 95 % interval, {method}" for method in sorted(methods)]
+    methods: dict[str, dict[str, None]] = {}
+    for one in systems:
+        for name, interval in one.all_intervals(metric.main).items():
+            if interval.ends:
+                methods.setdefault(one.method_of(interval), {})[metric.columns.get(name, name)] = None
+    notes += [f"in brackets: 95 % interval of {', '.join(names)}: {method}" for method, names in methods.items()]
     notes += [f"warning: {system.warning}" for system in systems if system.warning]
     notes += [signature for system in systems for signature in system.signatures.values()]
     return notes + [str(system.others["service"]) for system in systems if "service" in system.others]

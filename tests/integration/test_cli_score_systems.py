@@ -347,7 +347,8 @@ def test_rows_of_one_message_count_as_one(systems: list[str], tmp_path: Path, sc
     assert thrice["interval_method"] == "Clopper-Pearson, by message"
     assert score(repeated[0], "--language", "en")["interval_method"] == "studentised bootstrap, by message"
     saved = str(tmp_path / "saved.json")
-    shown(repeated[0], "--language", "en", "--save-scores", saved)
+    printed = " ".join(shown(repeated[0], "--language", "en", "--save-scores", saved).split())
+    assert "in brackets: 95 % interval of weighted ROUGE: studentised bootstrap, by message" in printed
     one = score("--compare", systems[0], systems[2], "--language", "en")["tests"][0]
     three = score("--compare", saved, repeated[2], "--language", "en")["tests"][0]
     assert three["p"] == pytest.approx(one["p"], abs=0.002)
