@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.compute as pc
-from datasets import Dataset
+from datasets import Dataset, concatenate_datasets
 
 from mrs_datasets.catalogue import CONTEXT
 from mrs_datasets.prepared.prepared import PreparedData, bars_for_long_work, open_prepared
@@ -228,12 +228,11 @@ def with_reply_ids(pairs: Dataset) -> Dataset:
 
 
 def texts_to_copy(data: RunData, copies: int, seed: int) -> list[Dataset]:
-    """What a student of a teacher's vectors learns: the training sources; then the sentences of `more_text`,
-    alternately as messages and replies.
+    """What a student of a teacher's vectors learns: the training sources, each followed by texts without a reply, and
+    by perturbed versions of all its texts; then the sentences of `more_text`, alternately as messages and replies.
 
-    With copies, each text of a source once in place of its pairs, followed by perturbed versions of all of them. Texts
-    without a reply stand for their own: replies, which are what people write, too, and the guard's examples, so that
-    the guard of the trained model knows grave messages.
+    Texts without a reply stand for their own: replies, which are what people write, too, and the guard's examples, so
+    that the guard of the trained model knows grave messages.
     """
     lone = [list(texts) for texts in (data.more_text.train.values() if data.more_text else ())]
     sentences = [Dataset.from_dict({"message": texts[::2], "reply": texts[1::2] + texts[-1:] * (len(texts) % 2)})
@@ -243,12 +242,15 @@ def texts_to_copy(data: RunData, copies: int, seed: int) -> list[Dataset]:
     examples = GuardData().prototypes
     extended = []
     for source in data.plan.sources:
-        pairs = data.sources[source.config]
-        alone = chain(pairs["reply"][:], *examples.get(source.language, {}).values())
-        learned = {text: text for text in alone} | dict(zip(pairs["message"][:], pairs["reply"][:], strict=True))
-        messages = [*learned, *perturbed(list(learned), source.language, copies, seed)]
-        replies = [*learned.values(), *(reply for reply in learned.values() for _ in range(copies))]
-        extended.append(Dataset.from_dict({"message": messages, "reply": replies}))
+        pairs = data.sources[source.config].select_columns(["message", "reply"])
+        answered = dict(zip(pairs["message"][:], pairs["reply"][:], strict=True))
+        texts = [*answered.values(), *chain.from_iterable(examples.get(source.language, {}).values())]
+        alone = {text: text for text in texts if text not in answered}
+        learned = answered | alone
+        messages = [*alone, *perturbed(list(learned), source.language, copies, seed)]
+        replies = [*alone, *(reply for reply in learned.values() for _ in range(copies))]
+        more = Dataset.from_dict({"message": messages, "reply": replies}, features=pairs.features)
+        extended.append(concatenate_datasets([pairs, more]))
     return [*extended, *sentences]
 
 

@@ -133,7 +133,7 @@ class RetrievalArguments(ReplyArguments):
     )
     perturbed: int | None = option(
         None,
-        "with --distill vectors: perturbed copies of each text that are learned, too; default: "
+        "with --distill vectors: perturbed copies of each message that are learned, too; default: "
         f"{PERTURBED} (chosen on the sample's validation split)",
     )
     distill_text: list[str] = option(

@@ -203,12 +203,10 @@ def test_a_student_copies_pairs_lone_texts_perturbed_ones_and_further_sentences(
     found = texts_to_copy(data, 2, seed=0)
     assert len(found) == len(data.sources) + 2
     for pairs, source in zip(found, data.sources.values(), strict=False):
-        texts = {*source["message"][:], *source["reply"][:]}
-        own = pairs[: len(pairs) // 3]["message"]
-        assert len(own) == len(set(own)) > len(texts), "each text once, and the guard's examples"
-        assert texts < set(own)
-        assert dict(zip(own, pairs["reply"], strict=False))[source["message"][-1]] == source["reply"][-1]
-        assert len(pairs) == 3 * len(own), "two perturbed copies of each"
+        assert pairs[: len(source)]["message"] == source["message"][:]
+        learned = len({*source["message"][:], *pairs["message"][len(source) :]})
+        assert len(pairs) > 3 * len(source), "two perturbed copies of each text, and lone ones"
+        assert learned > len(source)
     assert [pairs.to_dict() for pairs in found[-2:]] == [
         {"message": ["一つ"], "reply": ["二つ"]}, {"message": ["ett"], "reply": ["ett"]}
     ]  # fmt: skip
