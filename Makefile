@@ -190,8 +190,10 @@ baseline-large: $(TEACHER)  ## the larger baseline, in build/everyday-retriever-
 	$(OFFLINE) $(BIN)/python -m mrs_suggest.training.retrieval.shrink build/everyday-large build/everyday-retriever-large $(PACKED)
 
 $(COMMON_VOICE):
-	git clone --quiet --filter=blob:none https://github.com/mozilla/common-voice $@
-	git -C $@ checkout --quiet 168898f
+	rm -rf $@.part
+	git clone --quiet --filter=blob:none https://github.com/mozilla/common-voice $@.part
+	git -C $@.part checkout --quiet 168898f
+	mv $@.part $@
 
 $(TEACHER): | $(STAMP)
 	$(BIN)/mrs train retrieval --config trainers/configs/retrieval/e5/everyday.yaml --model_name_or_path $(ENCODER)

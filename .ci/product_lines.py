@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-LIMIT = 76_214
+LIMIT = 76_225
 ROOT = Path(__file__).resolve().parents[1]
 
 

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import partialmethod
+from itertools import takewhile
 from typing import Any, NoReturn
 
 
@@ -24,7 +25,8 @@ class CommandParser(argparse.ArgumentParser):
             if isinstance(action, argparse._SubParsersAction):
                 for verb in [word for word in self._words if word in action.choices][:1]:
                     action.choices[verb].error(message)
-        names = [word.partition("=")[0] for word in self._words if word[:2] == "--" != word]
+        options = [word for word in takewhile(lambda word: word != "--", self._words) if word[:2] == "--"]
+        names = [word.partition("=")[0] for word in options if " " not in word.partition("=")[0]]
         unknown = [name for name in names if name not in self._option_string_actions]
         if unknown and message.startswith(("unrecognized", "the following")):  # else it is about a value
             message = f"unknown option {unknown[0]!r}{did_you_mean(unknown[0], self._option_string_actions)}"

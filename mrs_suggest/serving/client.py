@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 import httpx
 
-from mrs_suggest.common.errors import MrsError
+from mrs_suggest.common.errors import MrsError, first_line
 from mrs_suggest.common.io.remote_errors import seconds_to_wait
 from mrs_suggest.common.text.predictions import SUGGESTIONS
 from mrs_suggest.suggest.answering import Suggestion
@@ -293,7 +293,7 @@ def _reaching(url: httpx.URL) -> Iterator[None]:
     try:
         yield
     except httpx.HTTPError as error:
-        message = f"{str(error).rstrip('.')}; check that the server runs, and the URL, such as http://127.0.0.1:8000."
+        message = f"{first_line(error)}; check that the server runs, and the URL, such as http://127.0.0.1:8000."
         raise ServerError(0, "no_answer", message, str(url).rstrip("/")) from error
 
 

@@ -91,7 +91,7 @@ class Suggester:
         Raises:
             InputError: there is no such model, or its files or those of the guard are damaged.
         """
-        if isinstance(guard, str) and not Path(guard).is_dir():
+        if isinstance(guard, str) and not (guard and Path(guard).is_dir()):
             raise ArgumentError("guard", "expected True, False or a folder of lists.", guard)
         model, path = load_model(str(folder), revision, verify)
         if fallback is not None and precision is not None:

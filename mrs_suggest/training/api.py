@@ -80,7 +80,10 @@ def _naming_arguments() -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        text = re.sub(r"`[^`]*`|--(\w+)", lambda found: names.get(found[1], found[1] or found[0]), str(error))
+        option = r"`[^`]*`|(?<![\w./-])--([a-z]\w*)"
+        text = re.sub(option, lambda found: names.get(found[1], found[1] or found[0]), str(error))
+        if text == str(error):
+            raise
         raise InputError(text) from None
 
 

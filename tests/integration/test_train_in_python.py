@@ -108,7 +108,7 @@ def test_own_splits_and_languages_stay(monkeypatch: pytest.MonkeyPatch, tmp_path
             {"train_dataset": [{"message": "hi", "reply": "hello"}]},
             "train: expected a Dataset, found list; see ",
         ),
-        ({"train_dataset": "no/such/folder"}, "no/such/folder"),
+        ({"train_dataset": "no/such--folder"}, "no/such--folder"),
         ({"model": "tinny"}, "model tinny: no such folder"),
         ({"args": {"output_dir": "build/x", "languages": ["xx"]}}, "languages: unknown language 'xx'"),
     ],

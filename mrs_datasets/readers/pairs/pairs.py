@@ -94,7 +94,7 @@ def _fill_empty_splits(language: str, buffers: dict[str, list[Pair]], report: Re
         messages = {name: {normalise_reply(message) for message, _ in rows} for name, rows in buffers.items()}
         donor = max(SPLITS, key=lambda name: len(messages[name]))
         if len(messages[donor]) < 2:
-            found = sum(map(len, messages.values()))
+            found = len(set().union(*messages.values()))
             raise InputError(f"{language}: expected 3 different messages, one for each split; found {found}.")
         moved = max(messages[donor], key=_digest)
         buffers[split] = [pair for pair in buffers[donor] if normalise_reply(pair[0]) == moved]

@@ -127,7 +127,7 @@ def _index(options: argparse.Namespace) -> int:
     if told["dropped"]:
         print(
             f"note: the model no longer answers in {' '.join(told['dropped'])}, where it has no replies of yours; "
-            "--keep-other-languages keeps the bundled ones.",
+            "--keep-other-languages keeps the model's.",
             file=sys.stderr,
         )
     if action != REMOVED:
@@ -187,11 +187,11 @@ def _print(
 def _print_held_back(
     rows: Sequence[ResponseRow], language: str, folder: Path | None, file: TextIO | None = None
 ) -> None:
-    from mrs_suggest.suggest.guard.guard import unfit
+    from mrs_suggest.suggest.guard.guard import DATE, PLACE, unfit
     from mrs_suggest.suggest.guard.lists import GuardData
 
     lists = GuardData(folder).get(language)
-    held = [row.reply for row in rows if unfit(row.reply, "", lists)]
+    held = [row.reply for row in rows if unfit(row.reply, "", lists) in (DATE, PLACE)]
     for line in _named(language, "held back by the guard unless the message has the same date, time or place", held):
         print(line, file=file or sys.stdout)
 

@@ -78,18 +78,21 @@ def print_grid(grid: Grid, notes: Iterable[str] = ()) -> None:
     def width(table: Table) -> int:
         return Measurement.get(console, console.options.update(max_width=1 << 20), table).maximum
 
-    tables, first = [_terminal_table(grid)], 0
+    def part(first: int, last: int) -> Table:
+        some = replace(grid, rows=grid.rows[first:last], title="" if first else grid.title)
+        return _terminal_table(transposed(some))
+
+    tables = [_terminal_table(grid)]
     if not sys.stdout.isatty():
         console.width = max(console.width, width(tables[0]))
     if grid.rows and width(tables[0]) > console.width:
-        tables = []
+        tables, first = [], 0
         while first < len(grid.rows):
-            for last in range(len(grid.rows), first, -1):  # as many as fit next to each other
-                some = replace(grid, rows=grid.rows[first:last], title="" if tables else grid.title)
-                table = _terminal_table(transposed(some))
-                if width(table) <= console.width:
-                    break
-            tables, first = [*tables, table], last
+            last = first + 1
+            while last < len(grid.rows) and width(part(first, last + 1)) <= console.width:  # fit next to each other
+                last += 1
+            tables.append(part(first, last))
+            first = last
     console.print(*tables)
     for note in notes:
         console.print(note.translate(SHOWN), style="dim", soft_wrap=True)

@@ -144,9 +144,10 @@ def serve_page(page: gradio.Blocks, host: str | None = None, port: int | None = 
             server_name=host, server_port=port, share=False, ssr_mode=False, footer_links=[], css=CSS, inbrowser=False,
             quiet=True, prevent_thread_lock=True,
         )  # fmt: skip
-    except (OSError, ServerFailedToStartError):  # in its own words it speaks of arguments that nobody can pass here
-        where = f"{host or '127.0.0.1'}:{port or 7860}"
-        raise InputError(f"{where}: cannot listen there; pass another --host or --port.") from None
+    except (OSError, ServerFailedToStartError) as error:
+        where, why = f"{host or '127.0.0.1'}:{port or 7860}", getattr(error, "strerror", None)  # gradio's own has none
+        told = f" ({why})" if why else ""
+        raise InputError(f"{where}: cannot listen there{told}; pass another --host or --port.") from None
     print(f"The page is at {page.local_url}", flush=True)
     page.block_thread()
 

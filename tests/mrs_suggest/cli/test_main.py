@@ -27,6 +27,7 @@ def test_the_version_for_people_and_for_programs(capsys: pytest.CaptureFixture[s
         ("models index --langauge en", "mrs models index: unknown option '--langauge' (did you mean --language?)"),
         ("metrics publish ORG --private --foo", "mrs metrics publish: unknown option '--foo'; "),
         ("--versoin", "mrs: unknown option '--versoin' (did you mean --version?); `mrs --help` lists the options."),
+        ("data list -- --foo", "mrs data list: unrecognized arguments"),
         ("suggest --count abc", "mrs suggest: argument --count: invalid int value: 'abc'; `mrs suggest --help` "),
     ],
 )

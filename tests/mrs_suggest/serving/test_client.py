@@ -112,6 +112,11 @@ def test_a_server_that_cannot_be_reached_is_named(ask: Callable[[str], list[Rece
     with pytest.raises(ServerError, match=f"^no_answer from {url}: .* check that") as error:
         ask(url)
     assert error.value.status == 0
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        pytest.raises(ServerError, match=r"127.*: \w+Timeout|timed out"),
+    ):
+        Client(f"http://127.0.0.1:{silent.getsockname()[1]}", seconds=0.1, tries=1).suggest(["hi"])
     with pytest.raises(ServerError, match="^no_answer from localhost:8011: .*; check that .* such as http://127"):
         ask("localhost:8011")
 

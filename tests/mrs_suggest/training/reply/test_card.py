@@ -1,7 +1,10 @@
 """The card of a retriever: from the record alone, the same bytes every time, valid, and telling no tales."""
 
 import copy
+import getpass
 import json
+import re
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -259,6 +262,17 @@ def test_a_local_base_model_is_recorded_as_local(
         assert "base" in card
         assert str(tmp_path) not in card
     assert recorded_base("org/base") == "org/base"
+
+
+def test_the_shipped_record_and_card_name_nobody() -> None:
+    folder = read_baselines()["everyday-retriever"].folder
+    for name in ("run.json", "README.md"):
+        text = (folder / name).read_text(encoding="utf-8")
+        assert str(Path.home()) + "/" not in text
+        assert socket.gethostname() not in text
+        assert "SchedulerType" not in text
+        assert not re.search(r'[\s"](/[\w.-]+){2}', text), "a path of the machine that it was made on"
+        assert len(getpass.getuser()) < 5 or getpass.getuser() not in text
 
 
 # --- `mrs models card`
