@@ -20,7 +20,7 @@ import pytest
 
 OWN = re.compile(r"(http|ws)s?://(127\.0\.0\.1|localhost)[:/]|file:///")  # addresses on this machine
 SECONDS = 120  # until a program must be ready; a few on an idle machine
-SERVED_AT = r"(?:The page is at|Running on local URL:) +(http://127\.0\.0\.1:\d+)"  # ours, and gradio's
+SERVED_AT = r"Running on local URL: +(http://127\.0\.0\.1:\d+)"  # what gradio prints
 
 
 @pytest.fixture

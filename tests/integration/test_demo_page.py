@@ -14,12 +14,13 @@ import pytest
 from mrs_suggest.common.hub.baselines import read_baselines
 from mrs_suggest.suggest.suggester import Suggester
 from tests import warm_python
-from tests.browser import SERVED_AT, Browser, open_browser, quiet_environment, running
+from tests.browser import Browser, open_browser, quiet_environment, running
 from tests.hub.server import LoopbackHub
 
 pytestmark = pytest.mark.integration
 
 SAMPLE = "everyday-retriever"
+PAGE_AT = r"The page is at +(http://127\.0\.0\.1:\d+)"
 
 
 @contextmanager
@@ -29,7 +30,7 @@ def demo(folder: Path, proxy: str, *models: object) -> Iterator[str]:
         pytest.skip("needs gradio: pip install '.[demo]'")
     options = [part for model in models for part in ("--model", str(model))]
     command = [sys.executable, "-m", "mrs_suggest.cli.main", "demo", *options]
-    with running(command, SERVED_AT, cwd=folder, env=quiet_environment(folder, proxy)) as url:
+    with running(command, PAGE_AT, cwd=folder, env=quiet_environment(folder, proxy)) as url:
         yield url
 
 
@@ -147,7 +148,7 @@ def test_the_space_is_one_commit_and_runs_alone(
     if importlib.util.find_spec("gradio") is None:
         pytest.skip("needs gradio: pip install '.[demo]'")
     with (
-        running([sys.executable, "app.py"], SERVED_AT, cwd=folder, env=env) as url,
+        running([sys.executable, "app.py"], PAGE_AT, cwd=folder, env=env) as url,
         open_browser(tmp_path / "profile") as browser,
     ):
         browser.open(url)

@@ -7,8 +7,8 @@ of the scores by which the suggestions were shown, times their weights; the new 
 
 Weighting each click by the inverse propensity of its position (Joachims, Swaminathan and Schnabel 2017, "Unbiased
 Learning-to-Rank with Biased Feedback") is better where propensities are known, from shuffled suggestions. They are not
-known here; estimated from the same clicks, they are the terms `b`, and on simulated clicks the weights recover
-people's rule no better than the terms alone. So there are only the terms.
+known here; estimated from the same clicks, they are the terms `b`, and on the simulated clicks of the tests the weights
+recover people's rule no better than the terms alone. So there are only the terms.
 
 The probability that a suggestion is used is refitted from the same answers: its log-odds times a slope plus an offset
 (Platt 1999, "Probabilistic Outputs for Support Vector Machines"). Both changes are made only if they are better on

@@ -14,6 +14,7 @@ from mrs_suggest.models.saved.record import read_record
 from mrs_suggest.suggest.ranking.trigger import Trigger
 from mrs_suggest.training.retrieval.click_tuning import (
     LEAST_CLICKS,
+    Choices,
     calibrate,
     calibrated,
     calibration_gain,
@@ -73,6 +74,35 @@ def test_the_rule_by_which_people_choose_is_recovered_and_they_choose_more() -> 
 def test_weights_that_are_right_already_are_seldom_changed() -> None:
     gains = [gain(choices_of(people(600, OLD, OLD, seed), "v1", ["en"], NAMES))[1] for seed in range(40)]
     assert sum(one.ends is not None and one.ends[0] > 0 for one in gains) <= 4
+
+
+def weighted_by_propensity(choices: Choices, propensities: np.ndarray) -> np.ndarray:
+    """Theta of a choice without terms of places, whose clicks are weighted by 1 / propensity of their place."""
+    from scipy.optimize import minimize
+
+    weights = 1 / propensities[choices.chosen]
+
+    def loss(theta: np.ndarray) -> float:
+        return float(-(weights * log_likelihood(choices, theta, np.zeros(choices.parts.shape[1]))[0]).sum())
+
+    return np.asarray(minimize(loss, np.ones(2), method="L-BFGS-B", bounds=[(0, None)] * 2).x)
+
+
+def test_propensities_from_the_same_clicks_add_nothing_to_the_terms_of_places() -> None:
+    """Distances of the first part's share from people's, in ten simulations."""
+
+    def off(theta: np.ndarray) -> float:
+        return float(abs((OLD * theta / (OLD @ theta))[0] - WANTED[0]))
+
+    terms, weighted, ignored = [], [], []
+    for seed in range(10):
+        choices = choices_of(people(2000, OLD, WANTED, 100 + seed), "v1", ["en"], NAMES)
+        theta, places = fit(choices)
+        terms.append(off(theta))
+        weighted.append(off(weighted_by_propensity(choices, np.exp(places - places.max()))))
+        ignored.append(off(weighted_by_propensity(choices, np.ones(3))))
+    assert np.mean(terms) < 1.2 * np.mean(weighted)
+    assert np.mean(terms) < 0.5 * np.mean(ignored), "without either, the place is taken for a taste"
 
 
 def test_choices_are_among_the_suggestions_that_were_shown() -> None:
